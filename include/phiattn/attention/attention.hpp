@@ -1,0 +1,133 @@
+#pragma once
+
+// The one entry point. Next: analysis/error.hpp.
+
+#include <phiattn/attention/key_value_cache.hpp>
+#include <phiattn/attention/linear_state.hpp>
+#include <phiattn/attention/memory.hpp>
+
+#include <algorithm>
+#include <concepts>
+
+namespace phiattn {
+
+namespace detail {
+
+/// Bidirectional attention appends all and reads all; causal attention advances.
+template <Memory M>
+AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Input<typename M::Scalar>& k,
+                       const Input<typename M::Scalar>& v, const Output<typename M::Scalar>& out,
+                       const AttentionOptions& options) {
+  const Index n_q = q.rows();
+  const Index n_k = k.rows();
+  if (options.causality == Causality::none) {
+    memory.append(k, v);
+    return memory.read(q, out, options.query_offset.value_or(0));
+  }
+  // Query i stands beside key i + offset: some queries come before all keys, some keys before all queries, and what
+  // follows the pairs sees every key that is left in sight.
+  const Index offset = causal_offset(options, n_q, n_k);
+  const Index before = std::clamp<Index>(-offset, 0, n_q);
+  const Index past = std::clamp<Index>(offset, 0, n_k);
+  const Index pairs = std::min(n_q - before, n_k - past);
+  const Index after = before + pairs;
+  AttentionStatus status = memory.read(q.slice(0, before), out.slice(0, before), offset);
+  memory.append(k.slice(0, past), v.slice(0, past));
+  status.add(memory.advance(q.slice(before, pairs), k.slice(past, pairs), v.slice(past, pairs), out.slice(before, pairs)),
+             before);
+  status.add(memory.read(q.slice(after, n_q - after), out.slice(after, n_q - after), offset + after), after);
+  return status;
+}
+
+/// A similarity fails its own concept by name.
+template <class F>
+consteval void require_similarity() {
+  using Kind = typename F::Kind;
+  if constexpr (std::same_as<Kind, LogKernelTag>) {
+    static_assert(LogKernel<F>, "phiattn: the type says that it is a LogKernel, but does not model that concept");
+  } else if constexpr (std::same_as<Kind, SignedKernelTag>) {
+    static_assert(SignedKernel<F>, "phiattn: the type says that it is a SignedKernel, but does not model that concept");
+  } else if constexpr (std::same_as<Kind, LogFeatureMapTag>) {
+    static_assert(LogFeatureMap<F>, "phiattn: the type says that it is a LogFeatureMap, but does not model that concept");
+  } else {
+    static_assert(SignedFeatureMap<F>,
+                  "phiattn: the type says that it is a SignedFeatureMap, but does not model that concept");
+  }
+}
+
+template <class F>
+concept Tagged = requires { typename F::Kind; };
+
+}  // namespace detail
+
+/// Attention,
+///
+///     out_i = sum_j sim(q_i, k_j) v_j / sum_j sim(q_i, k_j),      (n_q, d) (n_k, d) (n_k, dv) -> (n_q, dv)
+///
+/// over all keys or, when causal, over the keys j <= i + query_offset. The similarity is a kernel (exact, O(n_q n_k))
+/// or a feature map (linear attention, O(n)), or in their place an empty memory, which then owns the scale. A row
+/// that sees no key gets 0.
+/// @param out  any writable (n_q, dv) expression, apart from the inputs; temporaries like x.topRows(n) included
+/// @return the rows whose normaliser vanished or was negative (signed similarities only)
+/// @throws std::invalid_argument  on shapes that do not fit, shared memory and options out of range, before anything
+///                                is written
+/// Working memory does not grow with n_q or n_k.
+template <detail::Tagged F>
+AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& q, const Input<typename F::Scalar>& k,
+                          const Input<typename F::Scalar>& v, const Output<typename F::Scalar>& out,
+                          const AttentionOptions& options = {}) {
+  detail::require_similarity<F>();
+  using S = typename F::Scalar;
+  detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
+  detail::check_keys_and_values(k, v, k.cols(), v.cols());
+  detail::check_output(out, q, k, v);
+  if constexpr (FeatureMap<F>) {
+    detail::check_equal("columns of q", q.cols(), "dimension of the feature map", similarity.dimension());
+    LinearState<F> state(similarity, v.cols(), options);
+    return detail::attend(state, q, k, v, out, options);
+  } else {
+    const auto factor = static_cast<S>(std::sqrt(detail::checked_scale(options, similarity.default_scale(k.cols()))));
+    const Index longest = std::max({q.rows(), k.rows(), Index{1}});
+    detail::TiledAttention<F> tiles(similarity, std::min(detail::checked_chunk(options), longest));
+    return tiles.attend(q, factor, {k, v, nullptr, factor},
+                        {k.rows(), options.causality == Causality::causal,
+                         detail::causal_offset(options, q.rows(), k.rows())},
+                        detail::RowResults<S>(out));
+  }
+}
+
+template <Memory M>
+  requires(!detail::Tagged<M>)
+AttentionStatus attention(const M& memory, const Input<typename M::Scalar>& q, const Input<typename M::Scalar>& k,
+                          const Input<typename M::Scalar>& v, const Output<typename M::Scalar>& out,
+                          const AttentionOptions& options = {}) {
+  detail::check_equal("size of the memory", memory.size(), "an empty one", 0);
+  if (options.scale) detail::fail_argument("scale: it belongs to the memory; construct the memory with it");
+  detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
+  detail::check_keys_and_values(k, v, k.cols(), memory.value_dimension());
+  detail::check_output(out, q, k, v);
+  M filled = memory;
+  return detail::attend(filled, q, k, v, out, options);
+}
+
+/// The same as a new (n_q, dv) matrix.
+template <class F>
+  requires detail::Tagged<F> || Memory<F>
+Matrix<typename F::Scalar> attention(const F& similarity, const Input<typename F::Scalar>& q,
+                                     const Input<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
+                                     const AttentionOptions& options = {}) {
+  Matrix<typename F::Scalar> out(q.rows(), v.cols());
+  attention(similarity, q, k, v, Output<typename F::Scalar>(out), options);
+  return out;
+}
+
+/// The matrix of weights sim(q_i, k_j) / sum_j' sim(q_i, k_j') itself, (n_q, n_k): attention to the unit vectors.
+/// Cost: that of attention with dv = n_k.
+template <detail::Tagged F>
+Matrix<typename F::Scalar> attention_weights(const F& similarity, const Input<typename F::Scalar>& q,
+                                             const Input<typename F::Scalar>& k, const AttentionOptions& options = {}) {
+  using S = typename F::Scalar;
+  return attention(similarity, q, k, Matrix<S>::Identity(k.rows(), k.rows()), options);
+}
+
+}  // namespace phiattn

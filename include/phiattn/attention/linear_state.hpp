@@ -1,0 +1,242 @@
+#pragma once
+
+// The memory of a feature map: linear attention. Next: attention/tiles.hpp.
+
+#include <phiattn/attention/feature_scale.hpp>
+#include <phiattn/attention/memory.hpp>
+#include <phiattn/attention/row_results.hpp>
+#include <phiattn/core/check.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace phiattn {
+
+/// All keys and values seen so far, as m x (dv + 1) numbers:
+///
+///     S_i = sum_j varphi_i(k_j) v_j,   z_i = sum_j varphi_i(k_j),   out = sum_i phi_i(q) S_i / sum_i phi_i(q) z_i
+///
+/// (Katharopoulos et al. 2020, eq. 9-12), kept under log-scales so that no finite input overflows and, for positive
+/// maps, the scaled normaliser is at least 1 (e^-40 inside a causal block): there is no epsilon.
+/// Cost: for n tokens 2 n m (2 dv + 2) flops beyond the map's own, and as much again inside causal blocks of
+/// chunk ~ dv tokens; O(m dv) memory and O(1) a token, however many there are.
+template <FeatureMap Map>
+class LinearState {
+ public:
+  using Scalar = typename Map::Scalar;
+  using S = Scalar;
+
+  /// @param dv       columns of the values to come
+  /// @param options  scale and chunk; the rest is a matter of the calls
+  /// @throws std::invalid_argument  if dv < 0, or on a scale or chunk that is out of range
+  LinearState(Map map, Index dv, const AttentionOptions& options = {})
+      : map_(std::move(map)),
+        root_scale_(static_cast<S>(std::sqrt(detail::checked_scale(options, map_.default_scale(map_.dimension()))))),
+        chunk_(std::min(detail::checked_chunk(options), largest_chunk(map_.feature_dimension()))),
+        scale_(map_.feature_dimension()) {
+    detail::check_at_least("dv", dv, 0);
+    sums_ = Matrix<S>::Zero(map_.feature_dimension(), dv);
+    normaliser_ = Vector<S>::Zero(map_.feature_dimension());
+  }
+
+  const Map& map() const { return map_; }
+  Index size() const { return size_; }
+  Index value_dimension() const { return sums_.cols(); }
+
+  void append(const Input<S>& k, const Input<S>& v) { append(k, v, nullptr); }
+
+  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) { append(k, v, &log_weights); }
+
+  Matrix<S> read(const Input<S>& q, Index first = 0) const {
+    Matrix<S> out(q.rows(), value_dimension());
+    read(q, Output<S>(out), first);
+    return out;
+  }
+
+  AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first = 0) const {
+    detail::check_queries(q, map_.dimension());
+    detail::check_output(out, q, value_dimension());
+    return read_into(q, first, detail::RowResults<S>(out));
+  }
+
+  Partial<S> read_partial(const Input<S>& q, Index first = 0) const {
+    detail::check_queries(q, map_.dimension());
+    auto partial = Partial<S>::empty(q.rows(), value_dimension());
+    read_into(q, first, detail::RowResults<S>(partial));
+    return partial;
+  }
+
+  Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v) {
+    Matrix<S> out(q.rows(), value_dimension());
+    advance(q, k, v, Output<S>(out));
+    return out;
+  }
+
+  AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out) {
+    detail::check_queries(q, map_.dimension());
+    detail::check_equal("rows of q", q.rows(), "rows of k", k.rows());
+    detail::check_keys_and_values(k, v, map_.dimension(), value_dimension());
+    detail::check_output(out, q, k, v);
+    detail::RowResults<S> results(out);
+    for (Index first = 0; first < q.rows(); first += chunk_) {
+      const Index n = std::min(chunk_, q.rows() - first);
+      load_keys(k, v, nullptr, first, n);
+      load_queries(work_, q, first, n, size_);
+      advance_block(0, n, first, results);
+      size_ += n;
+    }
+    return results.status();
+  }
+
+  /// Adds the tokens of `other`, a state of the same map, scale and dv.
+  void merge(const LinearState& other) {
+    detail::check_equal("features of the other state", other.sums_.rows(), "features of this one", sums_.rows());
+    detail::check_equal("dv of the other state", other.value_dimension(), "dv of this one", value_dimension());
+    if (other.root_scale_ != root_scale_) detail::fail_argument("merge: the states differ in scale");
+    scale_.merge(other.scale_, sums_, normaliser_);
+    for (Index i = 0; i < sums_.rows(); ++i) {
+      const S weight = scale_.weight_of(other.scale_, i);
+      sums_.row(i) += weight * other.sums_.row(i);
+      normaliser_(i) += weight * other.normaliser_(i);
+    }
+    size_ += other.size_;
+  }
+
+ private:
+  /// Scratch for one chunk; grows to the largest seen. Copies of a state start without.
+  struct Work {
+    Work() = default;
+    Work(const Work&) {}
+    Work& operator=(const Work&) { return *this; }
+    Work(Work&&) = default;
+    Work& operator=(Work&&) = default;
+
+    Matrix<S> tokens, values, log_weights, queries, keys, products, out;
+    Vector<S> query_log_scale, key_log_scale, normaliser;
+  };
+
+  template <class M>
+  static void reserve(M& matrix, Index rows, Index cols) {
+    if (matrix.rows() < rows || matrix.cols() != cols) matrix.resize(rows, cols);
+  }
+
+  /// Features of a chunk take at most 16 MiB in float, yet are enough to keep the products busy.
+  static Index largest_chunk(Index m) { return std::max<Index>(16, (Index{1} << 22) / std::max<Index>(m, 1)); }
+
+  void append(const Input<S>& k, const Input<S>& v, const Input<S>* log_weights) {
+    detail::check_keys_and_values(k, v, map_.dimension(), value_dimension());
+    if (log_weights) detail::check_log_weights(*log_weights, k.rows());
+    for (Index first = 0; first < k.rows(); first += chunk_) {
+      const Index n = std::min(chunk_, k.rows() - first);
+      load_keys(k, v, log_weights, first, n);
+      scale_.take_keys(work_.keys.topRows(n), work_.key_log_scale.head(n), sums_, normaliser_);
+      add_keys(0, n);
+      size_ += n;
+    }
+  }
+
+  void load_keys(const Input<S>& k, const Input<S>& v, const Input<S>* log_weights, Index first, Index n) {
+    const Index m = map_.feature_dimension();
+    reserve(work_.tokens, n, map_.dimension());
+    reserve(work_.values, n, value_dimension());
+    reserve(work_.keys, n, m);
+    reserve(work_.key_log_scale, n, 1);
+    k.load(first, root_scale_, work_.tokens.topRows(n));
+    v.load(first, S(1), work_.values.topRows(n));
+    if (log_weights) {
+      reserve(work_.log_weights, n, 1);
+      detail::load_log_weights<S>(*log_weights, first, work_.log_weights.topRows(n), work_.tokens.topRows(n),
+                                  work_.values.topRows(n));
+    }
+    auto keys = work_.keys.topRows(n);
+    auto log_scale = work_.key_log_scale.head(n);
+    if constexpr (LogFeatureMap<Map>) {
+      map_.log_key_features(work_.tokens.topRows(n), size_, keys, log_scale);
+    } else {
+      map_.signed_key_features(work_.tokens.topRows(n), size_, keys, log_scale);
+    }
+    if (log_weights) log_scale += work_.log_weights.topRows(n);
+    detail::ScaleOf<Map>::settle_keys(keys, log_scale);
+  }
+
+  void load_queries(Work& work, const Input<S>& q, Index first, Index n, Index position) const {
+    reserve(work.tokens, n, map_.dimension());
+    reserve(work.queries, n, map_.feature_dimension());
+    reserve(work.query_log_scale, n, 1);
+    reserve(work.normaliser, n, 1);
+    reserve(work.out, n, value_dimension());
+    q.load(first, root_scale_, work.tokens.topRows(n));
+    auto queries = work.queries.topRows(n);
+    auto log_scale = work.query_log_scale.head(n);
+    if constexpr (LogFeatureMap<Map>) {
+      map_.log_query_features(work.tokens.topRows(n), position, queries, log_scale);
+    } else {
+      map_.signed_query_features(work.tokens.topRows(n), position, queries, log_scale);
+    }
+  }
+
+  AttentionStatus read_into(const Input<S>& q, Index position, detail::RowResults<S> results) const {
+    Work work;
+    for (Index first = 0; first < q.rows(); first += chunk_) {
+      const Index n = std::min(chunk_, q.rows() - first);
+      load_queries(work, q, first, n, position + first);
+      read_rows(work, 0, n);
+      results.take(first, work.out.topRows(n), work.normaliser.head(n), work.query_log_scale.head(n),
+                   detail::ScaleOf<Map>::kPositive);
+    }
+    return results.status();
+  }
+
+  /// Rows [begin, begin + n) of the loaded chunk against the sums.
+  void read_rows(Work& work, Index begin, Index n) const {
+    auto a = work.queries.middleRows(begin, n);
+    scale_.take_queries(a, work.query_log_scale.segment(begin, n));
+    work.out.middleRows(begin, n).noalias() = a * sums_;
+    work.normaliser.segment(begin, n).noalias() = a * normaliser_;
+  }
+
+  void add_keys(Index begin, Index n) {
+    const auto b = work_.keys.middleRows(begin, n);
+    sums_.noalias() += b.transpose() * work_.values.middleRows(begin, n);
+    normaliser_ += b.colwise().sum().transpose();
+  }
+
+  /// Rows [begin, begin + n) of the loaded chunk, causally: as one block if it is safe, else as two halves in order.
+  /// A non-finite value or feature is unsafe: 0 * inf in the zeroed triangle is NaN. One row always is safe.
+  void advance_block(Index begin, Index n, Index first, detail::RowResults<S>& results) {
+    const auto a = work_.queries.middleRows(begin, n);
+    const auto b = work_.keys.middleRows(begin, n);
+    const auto v = work_.values.middleRows(begin, n);
+    const bool safe = n == 1 || (detail::largest(v.cwiseAbs()) < std::numeric_limits<S>::infinity() &&
+                                 scale_.admits(a, b, work_.key_log_scale.segment(begin, n)));
+    if (!safe) {
+      advance_block(begin, n / 2, first, results);
+      advance_block(begin + n / 2, n - n / 2, first, results);
+      return;
+    }
+    scale_.take_keys(work_.keys.middleRows(begin, n), work_.key_log_scale.segment(begin, n), sums_, normaliser_);
+    read_rows(work_, begin, n);
+    if (work_.products.rows() < n) work_.products.resize(n, n);
+    auto products = work_.products.topLeftCorner(n, n);
+    products.noalias() = a * b.transpose();
+    products.template triangularView<Eigen::StrictlyUpper>().setZero();
+    work_.out.middleRows(begin, n).noalias() += products * v;
+    work_.normaliser.segment(begin, n) += products.rowwise().sum();
+    add_keys(begin, n);
+    results.take(first + begin, work_.out.middleRows(begin, n), work_.normaliser.segment(begin, n),
+                 work_.query_log_scale.segment(begin, n), detail::ScaleOf<Map>::kPositive);
+  }
+
+  Map map_;
+  S root_scale_;
+  Index chunk_;
+  detail::ScaleOf<Map> scale_;
+  Matrix<S> sums_;        // S (m, dv)
+  Vector<S> normaliser_;  // z (m)
+  Index size_ = 0;
+  Work work_;
+};
+
+}  // namespace phiattn

@@ -1,0 +1,72 @@
+#pragma once
+
+// What a call of attention is told and what it reports. Next: attention/partial.hpp.
+
+#include <phiattn/core/check.hpp>
+#include <phiattn/core/matrix.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+namespace phiattn {
+
+/// none: every query sees every key. causal: query i sees the keys j <= i + query_offset.
+enum class Causality { none, causal };
+
+struct AttentionOptions {
+  Causality causality = Causality::none;
+
+  /// Multiplies q . k, as sqrt(scale) on each side; positive and finite. Default: the similarity's default_scale(d).
+  std::optional<double> scale = std::nullopt;
+
+  /// Position of the first query among the keys. Default when causal: n_k - n_q, so that the last query sees the last
+  /// key; otherwise 0, and only position-dependent maps look at it.
+  std::optional<Index> query_offset = std::nullopt;
+
+  /// Tokens worked on at a time: working memory grows with it, results agree to rounding for any.
+  Index chunk = 128;
+};
+
+/// Rows whose normaliser vanished or was negative, which only signed similarities can bring about. Their weights are
+/// not a distribution: take fewer of their outputs for granted.
+struct AttentionStatus {
+  Index nonpositive_rows = 0;
+  Index first_nonpositive_row = -1;  // -1: none
+
+  bool ok() const { return nonpositive_rows == 0; }
+
+  void add(Index row) {
+    if (nonpositive_rows++ == 0) first_nonpositive_row = row;
+  }
+
+  /// Takes in the status of later rows, the first of them being row `first` here.
+  void add(const AttentionStatus& later, Index first) {
+    if (ok() && !later.ok()) first_nonpositive_row = first + later.first_nonpositive_row;
+    nonpositive_rows += later.nonpositive_rows;
+  }
+};
+
+namespace detail {
+
+inline double checked_scale(const AttentionOptions& options, double default_scale) {
+  const double scale = options.scale.value_or(default_scale);
+  if (!(scale > 0) || !std::isfinite(scale)) {
+    fail_argument("scale: got " + std::to_string(scale) + ", expected a positive finite number");
+  }
+  return scale;
+}
+
+/// Position of the first causal query among the keys. Beyond the ends it makes no difference how far.
+inline Index causal_offset(const AttentionOptions& options, Index n_q, Index n_k) {
+  return std::clamp(options.query_offset.value_or(n_k - n_q), -n_q, n_k);
+}
+
+inline Index checked_chunk(const AttentionOptions& options) {
+  check_at_least("chunk", options.chunk, 1);
+  return options.chunk;
+}
+
+}  // namespace detail
+}  // namespace phiattn

@@ -1,0 +1,146 @@
+#pragma once
+
+// Exact attention in tiles. Next: attention/key_value_cache.hpp.
+
+#include <phiattn/attention/memory.hpp>
+#include <phiattn/attention/row_results.hpp>
+#include <phiattn/core/exp.hpp>
+#include <phiattn/similarity.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace phiattn::detail {
+
+/// Which keys row i sees: the first of(i) of them.
+struct Visible {
+  Index n_k;
+  bool causal;
+  Index offset;
+
+  Index of(Index i) const { return causal ? std::clamp<Index>(offset + 1 + i, 0, n_k) : n_k; }
+};
+
+/// Keys, values and their weights as they lie in memory, and what makes them the vectors that the kernel sees.
+template <class S>
+struct KeyRows {
+  const Input<S>& k;
+  const Input<S>& v;
+  const Input<S>* log_weights;
+  S factor;
+};
+
+/// Attention of a kernel by online softmax (Milakov & Gimelshein 2018; Rabe & Staats 2021): for each tile of queries,
+/// one pass over tiles of keys that keeps, for each row, the largest log-similarity so far and the sums relative to
+/// it. Cost: 2 n_q n_k (d + dv) flops and n_q n_k exponentials, half when causal; memory O(tile (tile + d + dv)).
+template <Kernel K>
+class TiledAttention {
+  using S = typename K::Scalar;
+
+ public:
+  TiledAttention(const K& kernel, Index tile) : kernel_(kernel), tile_(tile) {}
+
+  AttentionStatus attend(const Input<S>& q, S query_factor, const KeyRows<S>& keys, const Visible& visible,
+                         RowResults<S> results) {
+    for (Index first = 0; first < q.rows(); first += tile_) {
+      const Index n = std::min(tile_, q.rows() - first);
+      load_queries(q, query_factor, first, n, keys.v.cols());
+      const Index end = visible.of(first + n - 1);
+      for (Index key = 0; key < end; key += tile_) {
+        load_keys(keys, key, std::min(tile_, end - key));
+        take_tile(first, key, visible);
+      }
+      results.take(first, sums_, normaliser_, log_scale_, LogKernel<K>);
+    }
+    return results.status();
+  }
+
+ private:
+  void load_queries(const Input<S>& q, S factor, Index first, Index n, Index dv) {
+    queries_.resize(n, q.cols());
+    q.load(first, factor, queries_);
+    query_norms_ = queries_.rowwise().squaredNorm();
+    sums_.setZero(n, dv);
+    normaliser_.setZero(n);
+    log_scale_.setConstant(n, kNothing<S>);
+  }
+
+  void load_keys(const KeyRows<S>& keys, Index first, Index n) {
+    tokens_.resize(n, keys.k.cols());
+    values_.resize(n, keys.v.cols());
+    keys.k.load(first, keys.factor, tokens_);
+    keys.v.load(first, S(1), values_);
+    log_weights_.resize(keys.log_weights ? n : 0, 1);
+    if (keys.log_weights) load_log_weights<S>(*keys.log_weights, first, log_weights_, tokens_, values_);
+    key_norms_ = tokens_.rowwise().squaredNorm();
+  }
+
+  void take_tile(Index first_query, Index first_key, const Visible& visible) {
+    const Index n_q = queries_.rows();
+    const Index n_k = tokens_.rows();
+    const auto seen = [&](Index t) { return std::clamp<Index>(visible.of(first_query + t) - first_key, 0, n_k); };
+    const bool whole = seen(0) == n_k;
+    weights_.noalias() = queries_ * tokens_.transpose();
+    if (!whole) {
+      // A hidden key must not sway the kernel's log-scale of the row.
+      for (Index t = 0; t < n_q; ++t) weights_.row(t).tail(n_k - seen(t)).setZero();
+    }
+    if constexpr (LogKernel<K>) {
+      kernel_.log_similarity(weights_, query_norms_, key_norms_);
+    } else {
+      tile_log_scale_.resize(n_q);
+      kernel_.signed_similarity(weights_, query_norms_, key_norms_, tile_log_scale_);
+    }
+    for (Index t = 0; t < n_q; ++t) take_row(t, seen(t));
+    if (whole || largest(values_.cwiseAbs()) < std::numeric_limits<S>::infinity()) {
+      sums_.noalias() += weights_ * values_;
+    } else {
+      // 0 times a non-finite value that the row does not see is NaN.
+      for (Index t = 0; t < n_q; ++t) {
+        sums_.row(t).noalias() += weights_.row(t).head(seen(t)) * values_.topRows(seen(t));
+      }
+    }
+  }
+
+  /// Turns similarities of row t with the first `seen` keys of the tile into weights relative to its log-scale.
+  void take_row(Index t, Index seen) {
+    weights_.row(t).tail(weights_.cols() - seen).setZero();
+    if (seen == 0) return;
+    auto row = weights_.row(t).head(seen);
+    if constexpr (LogKernel<K>) {
+      if (log_weights_.size() > 0) row += log_weights_.topRows(seen).transpose();
+      raise(t, row.maxCoeff());
+      exp_shifted(weights_.row(t).head(seen), log_scale_(t));
+    } else {
+      S tile_scale = tile_log_scale_(t);
+      if (log_weights_.size() > 0) {
+        const S heaviest = std::max(log_weights_.topRows(seen).maxCoeff(), kNothing<S>);
+        if (heaviest == kNothing<S>) {
+          row.setZero();
+          return;
+        }
+        row.array() *= (log_weights_.topRows(seen).transpose().array() - heaviest).unaryExpr(FlushedExp<S>{});
+        tile_scale += heaviest;
+      }
+      raise(t, tile_scale);
+      row *= flushed_exp(tile_scale - log_scale_(t));
+    }
+    normaliser_(t) += row.sum();
+  }
+
+  void raise(Index t, S log_scale) {
+    if (!(log_scale > log_scale_(t))) return;
+    const S shrink = flushed_exp(log_scale_(t) - log_scale);
+    sums_.row(t) *= shrink;
+    normaliser_(t) *= shrink;
+    log_scale_(t) = log_scale;
+  }
+
+  const K& kernel_;
+  Index tile_;
+  Matrix<S> queries_, tokens_, values_, log_weights_, weights_, sums_;
+  Vector<S> query_norms_, key_norms_, tile_log_scale_, normaliser_, log_scale_;
+};
+
+}  // namespace phiattn::detail

@@ -1,0 +1,47 @@
+#pragma once
+
+// Shape and value checks: the only place that throws. Next: core/exp.hpp.
+
+#include <phiattn/core/matrix.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+// Without exceptions a failed check prints its message and aborts.
+#if defined(__cpp_exceptions)
+#define PHIATTN_THROW(Exception, message) throw Exception(message)
+#else
+#define PHIATTN_THROW(Exception, message) ::phiattn::detail::abort_with(message)
+#endif
+
+namespace phiattn::detail {
+
+[[noreturn]] inline void abort_with(const std::string& message) {
+  std::fprintf(stderr, "%s\n", message.c_str());
+  std::abort();
+}
+
+[[noreturn]] inline void fail_argument(const std::string& message) {
+  PHIATTN_THROW(std::invalid_argument, "phiattn: " + message);
+}
+
+[[noreturn]] inline void fail_length(const std::string& message) {
+  PHIATTN_THROW(std::length_error, "phiattn: " + message);
+}
+
+/// "columns of k: got 5, expected 4 (columns of q)"
+inline void check_equal(const char* what, Index came, const char* reference, Index due) {
+  if (came == due) return;
+  fail_argument(std::string(what) + ": got " + std::to_string(came) + ", expected " + std::to_string(due) + " (" +
+                reference + ")");
+}
+
+/// "chunk: got 0, expected at least 1"
+inline void check_at_least(const char* what, Index came, Index least) {
+  if (came >= least) return;
+  fail_argument(std::string(what) + ": got " + std::to_string(came) + ", expected at least " + std::to_string(least));
+}
+
+}  // namespace phiattn::detail

@@ -1,0 +1,34 @@
+#pragma once
+
+// The types every room shares. Next: core/check.hpp.
+
+#include <Eigen/Core>
+#include <limits>
+
+namespace phiattn {
+
+using Index = Eigen::Index;
+
+/// Token = row: all dense storage of the library is row-major.
+template <class S>
+using Matrix = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <class S>
+using Vector = Eigen::Matrix<S, Eigen::Dynamic, 1>;
+template <class S>
+using RowVector = Eigen::Matrix<S, 1, Eigen::Dynamic>;
+
+/// A block of tokens or features that a map or a kernel reads or writes in place.
+template <class S>
+using ConstMatrixRef = Eigen::Ref<const Matrix<S>>;
+template <class S>
+using MatrixRef = Eigen::Ref<Matrix<S>>;
+template <class S>
+using ConstVectorRef = Eigen::Ref<const Vector<S>>;
+template <class S>
+using VectorRef = Eigen::Ref<Vector<S>>;
+
+/// The log-scale of an empty sum. It stands for -inf, but the difference of two such scales is 0 and not NaN.
+template <class S>
+inline constexpr S kNothing = std::numeric_limits<S>::lowest();
+
+}  // namespace phiattn

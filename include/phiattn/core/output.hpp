@@ -1,0 +1,111 @@
+#pragma once
+
+// Where results go: any writable Eigen expression, behind one type per scalar. Next: core/random.hpp.
+
+#include <phiattn/core/check.hpp>
+#include <phiattn/core/input.hpp>
+
+#include <functional>
+#include <string>
+#include <type_traits>
+
+namespace phiattn {
+
+namespace detail {
+
+template <class D>
+concept EigenDense = std::is_base_of_v<Eigen::DenseBase<D>, D>;
+
+/// A view may be a temporary (out.topRows(n)); a matrix of its own must outlive the call.
+template <class Out, class D = std::remove_reference_t<Out>>
+concept Writable = !std::is_const_v<D> && EigenDense<D> && ((int(D::Flags) & int(Eigen::LvalueBit)) != 0) &&
+                   (std::is_lvalue_reference_v<Out> || !std::is_base_of_v<Eigen::PlainObjectBase<D>, D>);
+
+/// Whether two views share an element. Exact when both have contiguous rows and a common row stride (as the parts of
+/// one packed buffer have); otherwise it goes by the bytes spanned.
+inline bool overlap(const Extent& a, const Extent& b) {
+  const auto empty = [](const Extent& x) { return x.rows == 0 || x.cols == 0; };
+  if (empty(a) || empty(b)) return false;
+  const auto first = [](const Extent& x) {
+    return x.data + std::min<Index>(0, x.row_stride * (x.rows - 1)) + std::min<Index>(0, x.col_stride * (x.cols - 1));
+  };
+  const auto past = [](const Extent& x) {
+    return x.data + std::max<Index>(0, x.row_stride * (x.rows - 1)) + std::max<Index>(0, x.col_stride * (x.cols - 1)) +
+           x.element;
+  };
+  const std::less<const char*> before;
+  if (!before(first(a), past(b)) || !before(first(b), past(a))) return false;
+  const Index stride = a.row_stride;
+  const auto rows_are_contiguous = [stride](const Extent& x) {
+    return x.col_stride == x.element && x.row_stride == stride && x.cols * x.element <= stride;
+  };
+  if (!rows_are_contiguous(a) || !rows_are_contiguous(b)) return true;
+  const Index shift = (((b.data - a.data) % stride) + stride) % stride;
+  return shift < a.cols * a.element || shift + b.cols * b.element > stride;
+}
+
+}  // namespace detail
+
+/// A writable (n, dv) argument of the library. Its scalar is S, a wider one, or half or bfloat16 as storage of float.
+template <detail::ComputeScalar S>
+class Output {
+ public:
+  template <class Out>
+    requires detail::Writable<Out>
+  Output(Out&& out)  // implicit, and never taken for an options object: those are no Eigen expressions
+      : expression_(&out), rows_(out.rows()), cols_(out.cols()), store_(&store_as<std::remove_reference_t<Out>>) {
+    using D = std::remove_reference_t<Out>;
+    if constexpr ((int(D::Flags) & int(Eigen::DirectAccessBit)) != 0) extent_ = detail::Extent::of(out);
+  }
+
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+
+  /// Rows [first, first + count) as an output of their own.
+  Output slice(Index first, Index count) const {
+    Output part = *this;
+    part.first_ += first;
+    part.rows_ = count;
+    return part;
+  }
+
+  /// rows [first, first + block.rows()) <- block
+  void store(Index first, const ConstMatrixRef<S>& block) const { store_(expression_, first_ + first, block); }
+
+  void check_shape(Index rows, Index cols) const {
+    detail::check_equal("rows of out", rows_, "rows of q", rows);
+    detail::check_equal("columns of out", cols_, "columns of v", cols);
+  }
+
+  void check_apart_from(const char* name, const Input<S>& input) const {
+    if (detail::overlap(extent_, input.extent())) {
+      detail::fail_argument(std::string("out shares memory with ") + name + "; it must be apart from the inputs");
+    }
+  }
+
+ private:
+  using Store = void (*)(void* expression, Index first, const ConstMatrixRef<S>& block);
+
+  template <class D>
+  static void store_as(void* expression, Index first, const ConstMatrixRef<S>& block) {
+    using T = typename D::Scalar;
+    static_assert(detail::StorageScalar<T>, "phiattn: an output holds float, double, Eigen::half or Eigen::bfloat16");
+    static_assert(!detail::StorageScalar<T> || detail::widens_to<S, T> || (std::is_same_v<S, float> && sizeof(T) == 2),
+                  "phiattn: an output would narrow from double; give it as double");
+    auto rows = static_cast<D*>(expression)->middleRows(first, block.rows());
+    if constexpr (std::is_base_of_v<Eigen::ArrayBase<D>, D>) {
+      rows = block.template cast<T>().array();
+    } else {
+      rows = block.template cast<T>();
+    }
+  }
+
+  void* expression_;
+  Index first_ = 0;
+  Index rows_;
+  Index cols_;
+  detail::Extent extent_;
+  Store store_;
+};
+
+}  // namespace phiattn

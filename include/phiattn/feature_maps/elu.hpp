@@ -1,0 +1,35 @@
+#pragma once
+
+// The feature map of the first linear transformer. Next: attention/options.hpp.
+
+#include <phiattn/core/check.hpp>
+#include <phiattn/feature_maps/feature_map_base.hpp>
+
+namespace phiattn {
+
+/// phi_i(x) = elu(x_i) + 1: x_i + 1 where x_i > 0, exp(x_i) elsewhere   (Katharopoulos et al. 2020, eq. 7).
+///
+/// A similarity of its own, not an approximation of exp(q . k); its default scale is 1.
+/// @throws std::invalid_argument  if d < 1
+/// Cost: n d logarithms and n d exponentials for n tokens.
+template <detail::ComputeScalar S>
+class EluFeatures : public LogFeatureMapBase<EluFeatures<S>, S> {
+ public:
+  explicit EluFeatures(Index d) : dimension_(d) { detail::check_at_least("dimension d of EluFeatures", d, 1); }
+
+  Index dimension() const { return dimension_; }
+  Index feature_dimension() const { return dimension_; }
+
+  void log_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features, VectorRef<S> log_scale) const {
+    log_scale.setZero();
+    // One of the two terms is 0; x - x carries a NaN, which min and max may drop.
+    features = x.array().min(S(0)) + x.array().max(S(0)).log1p() + (x.array() - x.array());
+  }
+
+ private:
+  Index dimension_;
+};
+
+static_assert(LogFeatureMap<EluFeatures<float>> && LogFeatureMap<EluFeatures<double>>);
+
+}  // namespace phiattn

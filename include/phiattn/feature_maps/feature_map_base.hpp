@@ -1,0 +1,117 @@
+#pragma once
+
+// What a feature map need not write itself. Next: feature_maps/positive_random.hpp.
+
+#include <phiattn/core/exp.hpp>
+#include <phiattn/similarity.hpp>
+
+namespace phiattn {
+
+namespace detail {
+
+/// Fills features and log_scale for the tokens of x by `fill(tokens, first, features, log_scale)`.
+template <class S, class Fill>
+Matrix<S> looked_at(const Input<S>& x, Index first, Index m, Vector<S>& log_scale, const Fill& fill) {
+  Matrix<S> tokens(x.rows(), x.cols());
+  x.load(0, S(1), tokens);
+  Matrix<S> features(x.rows(), m);
+  log_scale.resize(x.rows());
+  fill(tokens, first, features, log_scale);
+  return features;
+}
+
+}  // namespace detail
+
+/// Base of a positive map. `Derived` writes dimension(), feature_dimension() and either
+///
+///     log_features(x, first, features, log_scale)          where phi = varphi, or
+///     log_query_features(...) and log_key_features(...)    where not.
+///
+/// It gets its Kind, the default scale 1 and a look at phi itself.
+template <class Derived, detail::ComputeScalar S>
+class LogFeatureMapBase {
+ public:
+  using Scalar = S;
+  using Kind = LogFeatureMapTag;
+
+  static double default_scale(Index) { return 1; }
+
+  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const
+    requires requires(const Derived& map) { map.log_features(x, first, features, log_scale); }
+  {
+    derived().log_features(x, first, features, log_scale);
+  }
+
+  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const
+    requires requires(const Derived& map) { map.log_features(x, first, features, log_scale); }
+  {
+    derived().log_features(x, first, features, log_scale);
+  }
+
+  /// phi(x), (n, m), for tokens x (n, d) of which the first is at position `first`; x comes scaled or not, as you
+  /// like. May overflow where attention does not.
+  Matrix<S> query_features(const Input<S>& x, Index first = 0) const {
+    return exponentials(x, first, [this](auto&&... args) { derived().log_query_features(args...); });
+  }
+
+  /// varphi(x), likewise.
+  Matrix<S> key_features(const Input<S>& x, Index first = 0) const {
+    return exponentials(x, first, [this](auto&&... args) { derived().log_key_features(args...); });
+  }
+
+ private:
+  const Derived& derived() const { return static_cast<const Derived&>(*this); }
+
+  template <class Fill>
+  Matrix<S> exponentials(const Input<S>& x, Index first, const Fill& fill) const {
+    Vector<S> log_scale;
+    Matrix<S> features = detail::looked_at(x, first, derived().feature_dimension(), log_scale, fill);
+    for (Index t = 0; t < x.rows(); ++t) detail::exp_shifted(features.row(t), -log_scale(t));
+    return features;
+  }
+};
+
+/// Base of a signed map; as above, with signed_features, signed_query_features and signed_key_features.
+template <class Derived, detail::ComputeScalar S>
+class SignedFeatureMapBase {
+ public:
+  using Scalar = S;
+  using Kind = SignedFeatureMapTag;
+
+  static double default_scale(Index) { return 1; }
+
+  void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                             VectorRef<S> log_scale) const
+    requires requires(const Derived& map) { map.signed_features(x, first, features, log_scale); }
+  {
+    derived().signed_features(x, first, features, log_scale);
+  }
+
+  void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                           VectorRef<S> log_scale) const
+    requires requires(const Derived& map) { map.signed_features(x, first, features, log_scale); }
+  {
+    derived().signed_features(x, first, features, log_scale);
+  }
+
+  Matrix<S> query_features(const Input<S>& x, Index first = 0) const {
+    return scaled(x, first, [this](auto&&... args) { derived().signed_query_features(args...); });
+  }
+
+  Matrix<S> key_features(const Input<S>& x, Index first = 0) const {
+    return scaled(x, first, [this](auto&&... args) { derived().signed_key_features(args...); });
+  }
+
+ private:
+  const Derived& derived() const { return static_cast<const Derived&>(*this); }
+
+  template <class Fill>
+  Matrix<S> scaled(const Input<S>& x, Index first, const Fill& fill) const {
+    Vector<S> log_scale;
+    Matrix<S> features = detail::looked_at(x, first, derived().feature_dimension(), log_scale, fill);
+    for (Index t = 0; t < x.rows(); ++t) features.row(t) *= std::exp(log_scale(t));
+    return features;
+  }
+};
+
+}  // namespace phiattn

@@ -1,0 +1,25 @@
+#pragma once
+
+// The kernel of softmax attention. Next: kernels/polynomial.hpp.
+
+#include <phiattn/similarity.hpp>
+
+namespace phiattn {
+
+/// sim(q, k) = exp(q . k), with scale 1/sqrt(d): softmax attention (Vaswani et al. 2017, eq. 1).
+/// Cost of attention with it: 2 n_q n_k (d + dv) flops and n_q n_k exponentials.
+template <detail::ComputeScalar S>
+class ExponentialKernel {
+ public:
+  using Scalar = S;
+  using Kind = LogKernelTag;
+
+  static double default_scale(Index d) { return inverse_sqrt_scale(d); }
+
+  /// log exp(q . k) is the tile that came in.
+  void log_similarity(MatrixRef<S>, const ConstVectorRef<S>&, const ConstVectorRef<S>&) const {}
+};
+
+static_assert(LogKernel<ExponentialKernel<float>> && LogKernel<ExponentialKernel<double>>);
+
+}  // namespace phiattn

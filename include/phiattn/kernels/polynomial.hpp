@@ -1,0 +1,93 @@
+#pragma once
+
+// The explicit kernels behind the tensor powers. Next: projection/projection.hpp.
+
+#include <phiattn/core/check.hpp>
+#include <phiattn/similarity.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace phiattn {
+
+/// Polynomial approximations of exp(q . k), x = q . k (Su 2021, "infinite-dimensional linear attention"):
+///
+///     taylor(n)             T_n(x) = sum_{m <= n} x^m / m!
+///     exponential_limit(n)  (1 + x/n)^n
+///
+/// T_n is positive for even n, (1 + x/n)^n is not negative for even n; odd n turn negative for x << 0, and attention
+/// reports the rows whose normaliser is. taylor(0) is uniform attention: every weight 1/n_k.
+/// @throws std::invalid_argument  if n < 0 (taylor) or n < 1 (exponential_limit)
+/// Cost of attention with it: 2 n_q n_k (d + dv + n) flops (taylor) or 2 n_q n_k (d + dv + log2 n).
+template <detail::ComputeScalar S>
+class PolynomialKernel {
+ public:
+  using Scalar = S;
+  using Kind = SignedKernelTag;
+
+  static PolynomialKernel taylor(Index n) {
+    detail::check_at_least("degree n of PolynomialKernel::taylor", n, 0);
+    return PolynomialKernel(n, Family::taylor);
+  }
+
+  static PolynomialKernel exponential_limit(Index n) {
+    detail::check_at_least("degree n of PolynomialKernel::exponential_limit", n, 1);
+    return PolynomialKernel(n, Family::exponential_limit);
+  }
+
+  Index degree() const { return degree_; }
+  static double default_scale(Index d) { return inverse_sqrt_scale(d); }
+
+  /// Every row is divided by s^n, s = max(1, largest |base of the power| in it), so that no power overflows.
+  void signed_similarity(MatrixRef<S> tile, const ConstVectorRef<S>&, const ConstVectorRef<S>&,
+                         VectorRef<S> log_scale) const {
+    for (Index t = 0; t < tile.rows(); ++t) {
+      auto x = tile.row(t).array();
+      if (family_ == Family::exponential_limit) x = S(1) + x / static_cast<S>(degree_);
+      const S size = x.abs().maxCoeff();
+      const S s = size > 1 ? size : S(1);
+      log_scale(t) = static_cast<S>(degree_) * std::log(s);
+      x /= s;
+      if (family_ == Family::exponential_limit) {
+        raise_to_degree(x);
+      } else {
+        sum_taylor(x, s);
+      }
+    }
+  }
+
+ private:
+  enum class Family { taylor, exponential_limit };
+
+  PolynomialKernel(Index degree, Family family) : degree_(degree), family_(family) {}
+
+  /// y <- y^n by squaring.
+  template <class Row>
+  void raise_to_degree(Row& y) const {
+    Eigen::Array<S, 1, Eigen::Dynamic> square = y;
+    y.setOnes();
+    for (Index rest = degree_; rest > 0; rest /= 2) {
+      if (rest % 2 == 1) y *= square;
+      square *= square;
+    }
+  }
+
+  /// y <- sum_m y^m s^(m-n) / m!, Horner's rule.
+  template <class Row>
+  void sum_taylor(Row& y, S s) const {
+    const Eigen::Array<S, 1, Eigen::Dynamic> base = y;
+    const auto coefficient = [&](Index m) {
+      return static_cast<S>(std::exp(static_cast<double>(m - degree_) * std::log(static_cast<double>(s)) -
+                                     std::lgamma(static_cast<double>(m) + 1)));
+    };
+    y.setConstant(coefficient(degree_));
+    for (Index m = degree_ - 1; m >= 0; --m) y = y * base + coefficient(m);
+  }
+
+  Index degree_;
+  Family family_;
+};
+
+static_assert(SignedKernel<PolynomialKernel<float>> && SignedKernel<PolynomialKernel<double>>);
+
+}  // namespace phiattn

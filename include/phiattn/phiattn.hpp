@@ -1,0 +1,35 @@
+#pragma once
+
+// All of phiattn. The rooms, in the order the data walks:
+
+#include <phiattn/core/matrix.hpp>
+#include <phiattn/core/check.hpp>
+#include <phiattn/core/exp.hpp>
+#include <phiattn/core/input.hpp>
+#include <phiattn/core/output.hpp>
+#include <phiattn/core/random.hpp>
+
+#include <phiattn/similarity.hpp>
+
+#include <phiattn/kernels/exponential.hpp>
+#include <phiattn/kernels/polynomial.hpp>
+
+#include <phiattn/projection/directions.hpp>
+#include <phiattn/projection/radii.hpp>
+#include <phiattn/projection/projection.hpp>
+
+#include <phiattn/feature_maps/feature_map_base.hpp>
+#include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/feature_maps/tensor_power.hpp>
+#include <phiattn/feature_maps/elu.hpp>
+
+#include <phiattn/attention/options.hpp>
+#include <phiattn/attention/partial.hpp>
+#include <phiattn/attention/memory.hpp>
+#include <phiattn/attention/linear_state.hpp>
+#include <phiattn/attention/key_value_cache.hpp>
+#include <phiattn/attention/attention.hpp>
+
+#include <phiattn/analysis/error.hpp>
+
+#include <phiattn/version.hpp>
