@@ -37,20 +37,21 @@ concept HasFeatureDimensions = requires(const F& f) {
 
 }  // namespace detail
 
-/// A kernel with sim > 0, worked out in place on a tile: dot products q_t . k_j (n_q, n_k) come in,
-/// log sim(q_t, k_j) goes out. The squared norms of the vectors are at hand.
+/// A kernel with sim > 0. For queries q (n_q, d) and keys k (n_k, d) it fills a tile (n_q, n_k):
+///     tile(t, j) = log sim(q_t, k_j)
 template <class F>
 concept LogKernel = detail::SimilarityOf<F, LogKernelTag> &&
-                    requires(const F& f, MatrixRef<typename F::Scalar> tile, ConstVectorRef<typename F::Scalar> norms) {
-                      f.log_similarity(tile, norms, norms);
+                    requires(const F& f, ConstMatrixRef<typename F::Scalar> x, MatrixRef<typename F::Scalar> tile) {
+                      f.log_similarity(x, x, tile);
                     };
 
-/// A kernel of either sign: dot products come in, and sim(q_t, k_j) = tile(t, j) exp(log_scale(t)) goes out.
+/// A kernel of either sign, with one log-scale a row:  sim(q_t, k_j) = tile(t, j) exp(log_scale(t)).
 template <class F>
-concept SignedKernel =
-    detail::SimilarityOf<F, SignedKernelTag> &&
-    requires(const F& f, MatrixRef<typename F::Scalar> tile, ConstVectorRef<typename F::Scalar> norms,
-             VectorRef<typename F::Scalar> log_scale) { f.signed_similarity(tile, norms, norms, log_scale); };
+concept SignedKernel = detail::SimilarityOf<F, SignedKernelTag> &&
+                       requires(const F& f, ConstMatrixRef<typename F::Scalar> x, MatrixRef<typename F::Scalar> tile,
+                                VectorRef<typename F::Scalar> log_scale) {
+                         f.signed_similarity(x, x, tile, log_scale);
+                       };
 
 /// A map with phi >= 0. For tokens x (n, d), the first of them at position `first`, it fills features (n, m) and
 /// log_scale (n):  log phi_i(x_t) = features(t, i) + log_scale(t).

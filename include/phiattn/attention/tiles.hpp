@@ -60,7 +60,6 @@ class TiledAttention {
   void load_queries(const Input<S>& q, S factor, Index first, Index n, Index dv) {
     queries_.resize(n, q.cols());
     q.load(first, factor, queries_);
-    query_norms_ = queries_.rowwise().squaredNorm();
     sums_.setZero(n, dv);
     normaliser_.setZero(n);
     log_scale_.setConstant(n, kNothing<S>);
@@ -73,7 +72,6 @@ class TiledAttention {
     keys.v.load(first, S(1), values_);
     log_weights_.resize(keys.log_weights ? n : 0, 1);
     if (keys.log_weights) load_log_weights<S>(*keys.log_weights, first, log_weights_, tokens_, values_);
-    key_norms_ = tokens_.rowwise().squaredNorm();
   }
 
   void take_tile(Index first_query, Index first_key, const Visible& visible) {
@@ -81,16 +79,19 @@ class TiledAttention {
     const Index n_k = tokens_.rows();
     const auto seen = [&](Index t) { return std::clamp<Index>(visible.of(first_query + t) - first_key, 0, n_k); };
     const bool whole = seen(0) == n_k;
-    weights_.noalias() = queries_ * tokens_.transpose();
-    if (!whole) {
-      // A hidden key must not sway the kernel's log-scale of the row.
-      for (Index t = 0; t < n_q; ++t) weights_.row(t).tail(n_k - seen(t)).setZero();
-    }
+    weights_.resize(n_q, n_k);
     if constexpr (LogKernel<K>) {
-      kernel_.log_similarity(weights_, query_norms_, key_norms_);
+      kernel_.log_similarity(queries_, tokens_, weights_);
     } else {
       tile_log_scale_.resize(n_q);
-      kernel_.signed_similarity(weights_, query_norms_, key_norms_, tile_log_scale_);
+      // A key that a row does not see must not sway the row's log-scale.
+      const Index rows = whole ? n_q : 1;
+      for (Index t = 0; t < n_q; t += rows) {
+        const Index cols = whole ? n_k : seen(t);
+        if (cols == 0) continue;
+        kernel_.signed_similarity(queries_.middleRows(t, rows), tokens_.topRows(cols),
+                                  weights_.block(t, 0, rows, cols), tile_log_scale_.segment(t, rows));
+      }
     }
     for (Index t = 0; t < n_q; ++t) take_row(t, seen(t));
     if (whole || largest(values_.cwiseAbs()) < std::numeric_limits<S>::infinity()) {
@@ -140,7 +141,7 @@ class TiledAttention {
   const K& kernel_;
   Index tile_;
   Matrix<S> queries_, tokens_, values_, log_weights_, weights_, sums_;
-  Vector<S> query_norms_, key_norms_, tile_log_scale_, normaliser_, log_scale_;
+  Vector<S> tile_log_scale_, normaliser_, log_scale_;
 };
 
 }  // namespace phiattn::detail

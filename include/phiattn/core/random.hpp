@@ -1,6 +1,6 @@
 #pragma once
 
-// Random numbers as a pure function of (seed, stream, index). Next: core/parallel.hpp.
+// Random numbers as a pure function of (seed, stream, index). Next: similarity.hpp.
 
 #include <array>
 #include <cmath>

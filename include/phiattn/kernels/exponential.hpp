@@ -16,8 +16,9 @@ class ExponentialKernel {
 
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 
-  /// log exp(q . k) is the tile that came in.
-  void log_similarity(MatrixRef<S>, const ConstVectorRef<S>&, const ConstVectorRef<S>&) const {}
+  void log_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile) const {
+    tile.noalias() = q * k.transpose();
+  }
 };
 
 static_assert(LogKernel<ExponentialKernel<float>> && LogKernel<ExponentialKernel<double>>);

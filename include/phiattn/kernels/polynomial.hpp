@@ -39,8 +39,9 @@ class PolynomialKernel {
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 
   /// Every row is divided by s^n, s = max(1, largest |base of the power| in it), so that no power overflows.
-  void signed_similarity(MatrixRef<S> tile, const ConstVectorRef<S>&, const ConstVectorRef<S>&,
+  void signed_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile,
                          VectorRef<S> log_scale) const {
+    tile.noalias() = q * k.transpose();
     for (Index t = 0; t < tile.rows(); ++t) {
       auto x = tile.row(t).array();
       if (family_ == Family::exponential_limit) x = S(1) + x / static_cast<S>(degree_);

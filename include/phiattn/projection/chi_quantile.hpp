@@ -29,16 +29,14 @@ class ChiDistribution {
   explicit ChiDistribution(Index d)
       : d_(static_cast<double>(d)), odd_(d % 2 == 1), peak_(density_at_peak(d)) {}
 
-  /// The smaller of the two tails is accurate to some units in the last place times sqrt(d), however small it
-  /// is. Integration by parts, downwards in t and upwards:
+  /// The smaller of the two tails has a relative error of the order of sqrt(d) roundings, however small it
+  /// is. Integration by parts, once upwards and once downwards in d:
   ///
   ///     P_d(r <= R) = w / d   (1 + R^2/(d+2) + R^4/((d+2)(d+4)) + ...)
-  ///     P_d(r >  R) = w / R^2 (1 + (d-2)/R^2 + (d-2)(d-4)/R^4 + ...)   down to the factor 2; if d is odd,
-  ///     down to 3,
-  ///                                                                   and what is left over is
-  ///                                                                   erfc(R/sqrt(2))
+  ///     P_d(r >  R) = w / R^2 (1 + (d-2)/R^2 + (d-2)(d-4)/R^4 + ...)
   ///
-  /// Cost: O(sqrt(d)) terms where either tail is near a half, fewer further out.
+  /// The second ends: for even d at the factor 2; for odd d at the factor 3, where erfc(R/sqrt(2)) is left
+  /// over. Cost: O(sqrt(d)) terms where either tail is near a half, fewer further out.
   Point at(double r) const {
     const double square = r * r;
     // w peaks at R = sqrt(d); with the ratio rounded once, the rounding error drops out to first order.
@@ -62,8 +60,8 @@ class ChiDistribution {
     return {1 - sum, sum, density};
   }
 
-  /// R with P_d(r <= R) = p and P_d(r > R) = q, for p, q > 0 with p + q = 1: both are asked for, so that
-  /// nothing cancels in either tail. Relative error below 1e-14 for d <= 1024.
+  /// R with P_d(r <= R) = p and P_d(r > R) = q, for p and q >= 1e-100 with p + q = 1: both are asked for, so
+  /// that nothing cancels in either tail. Relative error below 1e-14 for d <= 1024.
   ///
   /// Newton's method on ln P over ln R if p is the smaller, on ln Q over R if q is. Both functions are
   /// concave, because the densities are log-concave: after the first step the iterates approach R from one

@@ -1,0 +1,197 @@
+// Speed of every similarity over n, d, m, dv and causality, beside what the machine can do and what plain Eigen does.
+//
+//     attention_bench [--benchmark_filter=REGEX] [--benchmark_format=json] ...
+//
+// Counters, all by CPU time of the one thread: tokens/s, FLOP/s, and peak = fraction of the FMA peak of one core measured at the start of this run.
+// FLOPs are nominal: 4 n_q n_k d for exact attention (half when causal), 2 n m (2 d + 2 dv) for projected features,
+// 4 n m dv for features without a projection; exponentials and the triangle of a causal block count nothing.
+
+#include "support/machine.hpp"
+#include "support/plain_eigen.hpp"
+
+#include <phiattn/phiattn.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <ctime>
+#include <string>
+#include <utility>
+
+namespace {
+
+namespace pa = phiattn;
+using pa::Index;
+using pa::Matrix;
+
+struct Shape {
+  Index n = 8192;
+  Index d = 64;
+  Index m = 256;
+  Index dv = 64;
+  bool causal = false;
+};
+
+template <class S>
+double fma_peak() {
+  static const double peak = bench::peak_flops<S>();
+  return peak;
+}
+
+template <class S>
+struct Problem {
+  explicit Problem(const Shape& shape)
+      : q(Matrix<S>::Random(shape.n, shape.d)),
+        k(Matrix<S>::Random(shape.n, shape.d)),
+        v(Matrix<S>::Random(shape.n, shape.dv)),
+        out(Matrix<S>::Zero(shape.n, shape.dv)),
+        options{.causality = shape.causal ? pa::Causality::causal : pa::Causality::none} {}
+
+  Matrix<S> q, k, v, out;
+  pa::AttentionOptions options;
+};
+
+double exact_flops(const Shape& s) {
+  const double n = static_cast<double>(s.n);
+  return 2 * n * n * static_cast<double>(s.d + s.dv) / (s.causal ? 2 : 1);
+}
+
+double feature_flops(const Shape& s, bool projected) {
+  return 2.0 * static_cast<double>(s.n * s.m) * static_cast<double>((projected ? 2 * s.d : 0) + 2 * s.dv);
+}
+
+/// One benchmark: `step(problem)` is what is timed.
+template <class S, class Step>
+void add(const std::string& name, const Shape& shape, double flops, Step step) {
+  const std::string full_name = name + (sizeof(S) == 8 ? "<double>" : "") + (shape.causal ? "/causal" : "/full") +
+                                "/n:" + std::to_string(shape.n) + "/d:" + std::to_string(shape.d) +
+                                "/m:" + std::to_string(shape.m) + "/dv:" + std::to_string(shape.dv);
+  benchmark::RegisterBenchmark(full_name.c_str(), [=](benchmark::State& state) mutable {
+    Problem<S> problem(shape);
+    step(problem);  // pages of the buffers are touched before the clock starts
+    const std::clock_t start = std::clock();
+    for (auto _ : state) {
+      step(problem);
+      benchmark::ClobberMemory();
+    }
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    const double runs_per_second = static_cast<double>(state.iterations()) / seconds;
+    state.counters["tokens/s"] = runs_per_second * static_cast<double>(shape.n);
+    state.counters["FLOP/s"] = runs_per_second * flops;
+    state.counters["peak"] = runs_per_second * flops / fma_peak<S>();
+  })->Unit(benchmark::kMillisecond);
+}
+
+template <class S, pa::Similarity F>
+void add_attention(const std::string& name, const F& similarity, Shape shape) {
+  double flops = 0;
+  if constexpr (pa::FeatureMap<F>) {
+    shape.m = similarity.feature_dimension();
+    flops = feature_flops(shape, std::is_same_v<F, pa::PositiveRandomFeatures<S>>);
+  } else {
+    shape.m = 0;
+    flops = exact_flops(shape);
+  }
+  add<S>(name, shape, flops, [similarity](Problem<S>& p) {
+    pa::attention(similarity, p.q, p.k, p.v, p.out, p.options);
+  });
+}
+
+template <class S>
+pa::PositiveRandomFeatures<S> favor(const Shape& shape, bool antithetic) {
+  return pa::PositiveRandomFeatures<S>(pa::sample_projection<S>(shape.m, shape.d, {.antithetic = antithetic}));
+}
+
+template <class S>
+void add_plain(Shape shape) {
+  const Matrix<S> omega = favor<S>(shape, false).projection().matrix();
+  add<S>("plain_eigen_favor", shape, feature_flops(shape, true),
+         [omega](Problem<S>& p) {
+           p.out = bench::plain::favor<S>(omega, p.q, p.k, p.v, p.options.causality == pa::Causality::causal);
+         });
+  shape.m = 0;
+  add<S>("plain_eigen_softmax", shape, exact_flops(shape), [](Problem<S>& p) {
+    p.out = bench::plain::softmax<S>(p.q, p.k, p.v, p.options.causality == pa::Causality::causal);
+  });
+}
+
+/// Every similarity at one shape.
+template <class S>
+void add_all(const Shape& shape) {
+  add_attention<S>("softmax", pa::ExponentialKernel<S>(), shape);
+  add_attention<S>("favor", favor<S>(shape, false), shape);
+  add_attention<S>("favor_antithetic", favor<S>(shape, true), shape);
+  add_attention<S>("elu", pa::EluFeatures<S>(shape.d), shape);
+}
+
+/// One token against a state of m x dv: `advance` by one row.
+template <class S>
+void add_decode(Shape shape) {
+  shape.n = 1;
+  shape.causal = true;
+  add<S>("decode_favor", shape, feature_flops(shape, true),
+         [state = pa::LinearState(favor<S>(shape, false), shape.dv)](Problem<S>& p) mutable {
+           state.advance(p.q, p.k, p.v, p.out);
+         });
+}
+
+std::string giga(double rate, const char* unit) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.3g G%s", rate / 1e9, unit);
+  return text;
+}
+
+/// The machine's own limits head the report, and its JSON context.
+void describe_machine() {
+  benchmark::AddCustomContext("fma_peak_float", giga(fma_peak<float>(), "FLOP/s"));
+  benchmark::AddCustomContext("fma_peak_double", giga(fma_peak<double>(), "FLOP/s"));
+  benchmark::AddCustomContext("exp_float", giga(bench::exp_rate<float>(), "/s"));
+  benchmark::AddCustomContext("exp_double", giga(bench::exp_rate<double>(), "/s"));
+  benchmark::AddCustomContext("simd", Eigen::SimdInstructionSetsInUse());
+}
+
+void add_suite() {
+  for (const bool causal : {false, true}) {
+    const Shape base{.causal = causal};
+    for (const Index n : {64, 256, 1024, 4096, 8192}) {
+      Shape shape = base;
+      shape.n = n;
+      add_all<float>(shape);
+      if (n == 64 || n == 1024 || n == 8192) add_plain<float>(shape);
+    }
+    // One factor at a time, around n = 4096.
+    Shape shape = base;
+    shape.n = 4096;
+    for (const Index m : {64, 250, 1024}) {
+      Shape other = shape;
+      other.m = m;
+      add_attention<float>("favor", favor<float>(other, false), other);
+    }
+    for (const Index d : {16, 32, 72, 128}) {
+      Shape other = shape;
+      other.d = d;
+      add_attention<float>("favor", favor<float>(other, false), other);
+      add_attention<float>("softmax", pa::ExponentialKernel<float>(), other);
+    }
+    for (const Index dv : {16, 128}) {
+      Shape other = shape;
+      other.dv = dv;
+      add_attention<float>("favor", favor<float>(other, false), other);
+    }
+    add_attention<float>("taylor_2", pa::TaylorFeatures<float>(64, 2), shape);
+    add_attention<float>("exponential_limit_2", pa::ExponentialLimitFeatures<float>(64, 2), shape);
+    add_attention<double>("favor", favor<double>(shape, false), shape);
+    add_attention<double>("softmax", pa::ExponentialKernel<double>(), shape);
+  }
+  add_decode<float>({});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  describe_machine();
+  add_suite();
+  benchmark::RunSpecifiedBenchmarks();
+}

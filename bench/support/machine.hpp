@@ -1,0 +1,72 @@
+#pragma once
+
+// What the machine can do, measured in the run that quotes it. Next: bench/support/plain_eigen.hpp.
+
+#include <phiattn/core/exp.hpp>
+#include <phiattn/core/matrix.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+namespace bench {
+
+/// Median seconds of `repetitions` calls; short ones, so that the median misses what else the machine does.
+template <class Work>
+double median_seconds(int repetitions, const Work& work) {
+  std::vector<double> seconds(static_cast<std::size_t>(repetitions));
+  for (double& s : seconds) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + repetitions / 2, seconds.end());
+  return seconds[static_cast<std::size_t>(repetitions / 2)];
+}
+
+/// Keeps the compiler from dropping a value nobody reads.
+template <class T>
+void keep(const T& value) {
+  asm volatile("" : : "g"(&value) : "memory");
+}
+
+/// Flop/s of fused multiply-adds on registers alone, on one core, in the widest packet that this build uses.
+template <class S>
+double peak_flops() {
+  using Packet = typename Eigen::internal::packet_traits<S>::type;
+  constexpr std::size_t kAccumulators = 12;  // enough to hide the latency, few enough for 16 registers
+  constexpr int kRounds = 20000;
+  const Packet factor = Eigen::internal::pset1<Packet>(S(0.999));
+  const Packet term = Eigen::internal::pset1<Packet>(S(0.001));
+  const double seconds = median_seconds(101, [&] {
+    std::array<Packet, kAccumulators> sums;
+    sums.fill(term);
+    for (int round = 0; round < kRounds; ++round) {
+      for (Packet& sum : sums) sum = Eigen::internal::pmadd(sum, factor, term);
+    }
+    Packet total = sums[0];
+    for (const Packet& sum : sums) total = Eigen::internal::padd(total, sum);
+    keep(total);
+  });
+  return 2.0 * kRounds * kAccumulators * Eigen::internal::unpacket_traits<Packet>::size / seconds;
+}
+
+/// Exponentials a second, on a block that stays in L1.
+template <class S>
+double exp_rate() {
+  constexpr phiattn::Index kCount = 2048;
+  constexpr int kRounds = 50;
+  phiattn::Matrix<S> x(1, kCount);
+  const double seconds = median_seconds(101, [&] {
+    for (int round = 0; round < kRounds; ++round) {
+      x.setConstant(S(-0.5));
+      phiattn::detail::exp_shifted(x.row(0), S(0.25));
+      keep(x);
+    }
+  });
+  return static_cast<double>(kCount) * kRounds / seconds;
+}
+
+}  // namespace bench
