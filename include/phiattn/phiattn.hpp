@@ -5,6 +5,7 @@
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/exp.hpp>
+#include <phiattn/core/product.hpp>
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/output.hpp>
 #include <phiattn/core/random.hpp>

@@ -6,6 +6,7 @@
 #include <phiattn/attention/memory.hpp>
 #include <phiattn/attention/row_results.hpp>
 #include <phiattn/core/check.hpp>
+#include <phiattn/core/product.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -193,13 +194,13 @@ class LinearState {
   void read_rows(Work& work, Index begin, Index n) const {
     auto a = work.queries.middleRows(begin, n);
     scale_.take_queries(a, work.query_log_scale.segment(begin, n));
-    work.out.middleRows(begin, n).noalias() = a * sums_;
+    detail::multiply<S>(a, sums_, work.out.middleRows(begin, n));
     work.normaliser.segment(begin, n).noalias() = a * normaliser_;
   }
 
   void add_keys(Index begin, Index n) {
     const auto b = work_.keys.middleRows(begin, n);
-    sums_.noalias() += b.transpose() * work_.values.middleRows(begin, n);
+    detail::transposed_multiply_add<S>(b, work_.values.middleRows(begin, n), sums_);
     normaliser_ += b.colwise().sum().transpose();
   }
 
@@ -220,9 +221,9 @@ class LinearState {
     read_rows(work_, begin, n);
     if (work_.products.rows() < n) work_.products.resize(n, n);
     auto products = work_.products.topLeftCorner(n, n);
-    products.noalias() = a * b.transpose();
+    detail::multiply_transposed<S>(a, b, products);
     products.template triangularView<Eigen::StrictlyUpper>().setZero();
-    work_.out.middleRows(begin, n).noalias() += products * v;
+    detail::multiply_add<S>(products, v, work_.out.middleRows(begin, n));
     work_.normaliser.segment(begin, n) += products.rowwise().sum();
     add_keys(begin, n);
     results.take(first + begin, work_.out.middleRows(begin, n), work_.normaliser.segment(begin, n),

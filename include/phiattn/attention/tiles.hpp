@@ -5,6 +5,7 @@
 #include <phiattn/attention/memory.hpp>
 #include <phiattn/attention/row_results.hpp>
 #include <phiattn/core/exp.hpp>
+#include <phiattn/core/product.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <algorithm>
@@ -95,11 +96,11 @@ class TiledAttention {
     }
     for (Index t = 0; t < n_q; ++t) take_row(t, seen(t));
     if (whole || largest(values_.cwiseAbs()) < std::numeric_limits<S>::infinity()) {
-      sums_.noalias() += weights_ * values_;
+      multiply_add<S>(weights_, values_, sums_);
     } else {
       // 0 times a non-finite value that the row does not see is NaN.
       for (Index t = 0; t < n_q; ++t) {
-        sums_.row(t).noalias() += weights_.row(t).head(seen(t)) * values_.topRows(seen(t));
+        multiply_add<S>(weights_.row(t).head(seen(t)), values_.topRows(seen(t)), sums_.middleRows(t, 1));
       }
     }
   }

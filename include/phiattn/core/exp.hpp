@@ -1,6 +1,6 @@
 #pragma once
 
-// The one exponential of the library. Next: core/input.hpp.
+// The one exponential of the library. Next: core/product.hpp.
 
 #include <phiattn/core/matrix.hpp>
 

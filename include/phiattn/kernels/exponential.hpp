@@ -2,6 +2,7 @@
 
 // The kernel of softmax attention. Next: kernels/polynomial.hpp.
 
+#include <phiattn/core/product.hpp>
 #include <phiattn/similarity.hpp>
 
 namespace phiattn {
@@ -17,7 +18,7 @@ class ExponentialKernel {
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 
   void log_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile) const {
-    tile.noalias() = q * k.transpose();
+    detail::multiply_transposed<S>(q, k, tile);
   }
 };
 

@@ -3,6 +3,7 @@
 // The explicit kernels behind the tensor powers. Next: projection/projection.hpp.
 
 #include <phiattn/core/check.hpp>
+#include <phiattn/core/product.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ class PolynomialKernel {
   /// Every row is divided by s^n, s = max(1, largest |base of the power| in it), so that no power overflows.
   void signed_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile,
                          VectorRef<S> log_scale) const {
-    tile.noalias() = q * k.transpose();
+    detail::multiply_transposed<S>(q, k, tile);
     for (Index t = 0; t < tile.rows(); ++t) {
       auto x = tile.row(t).array();
       if (family_ == Family::exponential_limit) x = S(1) + x / static_cast<S>(degree_);

@@ -5,6 +5,7 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/product.hpp>
 #include <phiattn/core/random.hpp>
 #include <phiattn/projection/directions.hpp>
 #include <phiattn/projection/radii.hpp>
@@ -60,7 +61,7 @@ class Projection {
     detail::check_equal("columns of x", x.cols(), "columns of omega", cols());
     detail::check_equal("rows of out", out.rows(), "rows of x", x.rows());
     detail::check_equal("columns of out", out.cols(), "rows of omega", rows());
-    out.leftCols(base_->cols()).noalias() = x * *base_;
+    detail::multiply<S>(x, *base_, out.leftCols(base_->cols()));
     out.rightCols(negatives()) = -out.leftCols(negatives());
   }
 
