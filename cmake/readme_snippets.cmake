@@ -1,0 +1,47 @@
+# Compiles every ```cpp block of README.md. A block with `int main`, or with a class or template at its left
+# edge, is a file. Any other is the body of a function that knows q, k, v and out, its #include lines put first.
+set(readme ${PROJECT_SOURCE_DIR}/README.md)
+if(NOT EXISTS ${readme})
+  return()
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${readme})
+
+file(READ ${readme} rest)
+set(fence "\n```cpp")
+set(snippets)
+while(TRUE)
+  string(FIND "${rest}" "${fence}\n" begin)
+  if(begin EQUAL -1)
+    break()
+  endif()
+  string(LENGTH "${fence}" length)
+  math(EXPR begin "${begin} + ${length}")
+  string(SUBSTRING "${rest}" ${begin} -1 rest)
+  string(FIND "${rest}" "\n```" end)
+  string(SUBSTRING "${rest}" 0 ${end} block)
+  string(SUBSTRING "${rest}" ${end} -1 rest)
+
+  if(NOT block MATCHES "\nint main")
+    set(head "#include <phiattn/phiattn.hpp>")
+    if(NOT block MATCHES "\n(template|struct|class) ?")
+      string(REGEX MATCHALL "\n#include[^\n]*" includes "${block}")
+      string(REGEX REPLACE "\n#include[^\n]*" "" block "${block}")
+      set(matrix "phiattn::Matrix<float>&")
+      string(CONCAT head ${head} ${includes} "\nnamespace pa = phiattn;\n"
+        "void snippet(const ${matrix} q, const ${matrix} k, const ${matrix} v, ${matrix} out) {\n{")
+      string(APPEND block "\n}\n}")
+    endif()
+    string(PREPEND block "${head}")
+  endif()
+
+  list(LENGTH snippets number)
+  set(snippet ${CMAKE_CURRENT_BINARY_DIR}/readme/snippet_${number}.cpp)
+  file(CONFIGURE OUTPUT ${snippet} CONTENT "@block@\n" @ONLY)
+  list(APPEND snippets ${snippet})
+endwhile()
+
+if(snippets)
+  add_library(phiattn_readme OBJECT ${snippets})
+  target_compile_options(phiattn_readme PRIVATE -O0) # never run
+  target_link_libraries(phiattn_readme PRIVATE phiattn::phiattn)
+endif()

@@ -1,0 +1,63 @@
+#!/bin/sh
+# From a fresh clone to a result:  sh cmake/run.sh demo|test|asan|bench [arguments of the program]
+set -eu
+
+say() { printf '\n== %s\n' "$*"; }
+works() { "$@" >/dev/null 2>&1; }
+
+has_cmake() { cmake --workflow --list-presets; }  # 3.25 or newer
+has_builder() { command -v ninja || command -v make; }
+has_compiler() { echo '#include <concepts>' | ${CXX:-c++} -std=c++20 -fsyntax-only -x c++ -; }
+is_debian() { command -v apt-get && command -v dpkg; }
+
+task=${1-}
+case $task in
+  demo) program=examples/compare packages= ;;
+  test | asan) program= packages='catch2 nlohmann-json3-dev' ;;
+  bench) program=bench/attention_bench packages=libbenchmark-dev ;;
+  *)
+    echo "usage: sh $0 demo|test|asan|bench [arguments of the program]
+  demo   build the examples and run the comparison of softmax and linear attention
+  test   build and run the tests
+  asan   the same under address and undefined-behaviour sanitizers
+  bench  build and run the benchmarks" >&2
+    exit 2
+    ;;
+esac
+shift
+root=$(cd "$(dirname "$0")/.." && pwd)
+cores=$(getconf _NPROCESSORS_ONLN)
+
+missing=
+(cd "$root" && works has_cmake) || missing="$missing cmake"
+works has_builder || missing="$missing ninja-build"
+works has_compiler || missing="$missing g++"
+if works is_debian; then
+  for package in libeigen3-dev $packages; do
+    works dpkg -s "$package" || missing="$missing $package"
+  done
+fi
+
+if [ -n "$missing" ]; then
+  if [ "$(id -u)" -eq 0 ]; then as_root=env; else as_root='sudo -n'; fi
+  if works is_debian && works $as_root true; then
+    say "Installing$missing"
+    $as_root apt-get update -q &&
+      $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing ||
+      say 'Not everything could be installed'
+  else
+    say "Missing here:$missing (cmake must be 3.25 or newer, the compiler speak C++20)"
+  fi
+  # What CMake does not find, it fetches.
+fi
+
+export CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$cores}"
+export CTEST_PARALLEL_LEVEL="${CTEST_PARALLEL_LEVEL:-$cores}"
+if works command -v ninja; then export CMAKE_GENERATOR="${CMAKE_GENERATOR:-Ninja}"; fi
+
+say "Building in $root/build/$task"
+(cd "$root" && cmake --workflow --preset "$task")
+if [ -n "$program" ]; then
+  say "Running $program $*"
+  "$root/build/$task/$program" "$@"
+fi

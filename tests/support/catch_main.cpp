@@ -1,0 +1,5 @@
+// Catch2 3 has a main of its own.
+#if !__has_include(<catch2/catch_all.hpp>)
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
+#endif
