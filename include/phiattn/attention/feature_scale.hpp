@@ -62,6 +62,11 @@ class PerFeatureScale {
 
   /// Queries a become weights on the sums; log_scale(t) += the scale they were divided by.
   void take_queries(MatrixRef<S> a, VectorRef<S> log_scale) const {
+    if (largest(log_) == kNothing<S>) {
+      a.setZero();
+      log_scale.setConstant(kNothing<S>);
+      return;
+    }
     for (Index t = 0; t < a.rows(); ++t) {
       a.row(t) += log_;
       const S shift = std::max(a.row(t).maxCoeff(), kNothing<S>);
@@ -121,8 +126,9 @@ class PerStateScale {
     for (Index j = 0; j < b.rows(); ++j) b.row(j) *= flushed_exp(key_log_scale(j) - log_);
   }
 
-  void take_queries(MatrixRef<S>, VectorRef<S> log_scale) const {
+  void take_queries(MatrixRef<S> a, VectorRef<S> log_scale) const {
     if (log_ == kNothing<S>) {
+      a.setZero();
       log_scale.setConstant(kNothing<S>);
     } else {
       log_scale.array() += log_;

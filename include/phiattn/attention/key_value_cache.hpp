@@ -25,8 +25,9 @@ class KeyValueCache {
   /// @param options  scale and chunk; the rest is a matter of the calls
   /// @throws std::invalid_argument  if dv < 0, or on a scale or chunk that is out of range
   KeyValueCache(K kernel, Index dv, const AttentionOptions& options = {})
-      : kernel_(std::move(kernel)), options_(options), values_(0, dv) {
+      : kernel_(std::move(kernel)), options_(options) {
     detail::check_at_least("dv", dv, 0);
+    values_.resize(0, dv);
     detail::checked_chunk(options);
     if (options.scale) detail::checked_scale(options, 1);
   }
@@ -76,6 +77,8 @@ class KeyValueCache {
     detail::check_equal("dv of the other cache", other.value_dimension(), "dv of this one", value_dimension());
     if (other.options_.scale != options_.scale) detail::fail_argument("merge: the caches differ in scale");
     if (!other.dimension_) return;
+    detail::check_equal("dimension d of the other cache", *other.dimension_, "dimension d of this one",
+                        dimension_.value_or(*other.dimension_));
     const Index n = other.size_;
     make_room(n, *other.dimension_);
     keys_.middleRows(size_, n) = other.keys_.topRows(n);

@@ -41,8 +41,9 @@ Partial<S> combine(const Partial<S>& a, const Partial<S>& b) {
   for (Index i = 0; i < a.out.rows(); ++i) {
     const S log_a = a.log_normaliser(i);
     const S log_b = b.log_normaliser(i);
+    constexpr S kNone = -std::numeric_limits<S>::infinity();
+    if (log_a == kNone && log_b == kNone) continue;
     const S largest = std::max(log_a, log_b);
-    if (largest == -std::numeric_limits<S>::infinity()) continue;
     const S weight_a = a.sign(i) * std::exp(log_a - largest);
     const S weight_b = b.sign(i) * std::exp(log_b - largest);
     const S sum = weight_a + weight_b;

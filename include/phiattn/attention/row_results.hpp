@@ -25,7 +25,7 @@ class RowResults {
             bool positive) {
     for (Index t = 0; t < sums.rows(); ++t) {
       const S z = normaliser(t);
-      if ((positive && z == 0) || log_scale(t) == kNothing<S>) {
+      if (z == 0 && (positive || log_scale(t) == kNothing<S>)) {
         sums.row(t).setZero();
         note(first + t, -std::numeric_limits<S>::infinity(), 1);
         continue;

@@ -112,7 +112,7 @@ class TiledAttention {
     auto row = weights_.row(t).head(seen);
     if constexpr (LogKernel<K>) {
       if (log_weights_.size() > 0) row += log_weights_.topRows(seen).transpose();
-      raise(t, row.maxCoeff());
+      raise(t, largest(row));
       exp_shifted(weights_.row(t).head(seen), log_scale_(t));
     } else {
       S tile_scale = tile_log_scale_(t);
@@ -132,7 +132,7 @@ class TiledAttention {
   }
 
   void raise(Index t, S log_scale) {
-    if (!(log_scale > log_scale_(t))) return;
+    if (log_scale <= log_scale_(t)) return;  // NaN goes on
     const S shrink = flushed_exp(log_scale_(t) - log_scale);
     sums_.row(t) *= shrink;
     normaliser_(t) *= shrink;

@@ -23,6 +23,10 @@ concept ComputeScalar = std::same_as<S, float> || std::same_as<S, double>;
 template <class From, class To>
 inline constexpr bool widens_to = std::numeric_limits<From>::digits <= std::numeric_limits<To>::digits;
 
+/// Eigen 3.4 flags indexed views of fixed increments as direct, although they have no data().
+template <class D>
+concept DirectAccess = (int(D::Flags) & int(Eigen::DirectAccessBit)) != 0 && requires(const D& x) { x.data(); };
+
 /// The bytes a strided view spans, with its layout, to tell whether two views share an element.
 struct Extent {
   const char* data = nullptr;
@@ -59,7 +63,7 @@ class Input {
     static_assert(detail::StorageScalar<T>, "phiattn: an input holds float, double, Eigen::half or Eigen::bfloat16");
     static_assert(!detail::StorageScalar<T> || detail::widens_to<T, S>,
                   "phiattn: an input would narrow; cast it, or use the similarity in double");
-    if constexpr ((int(Derived::Flags) & int(Eigen::DirectAccessBit)) != 0) {
+    if constexpr (detail::DirectAccess<Derived>) {
       refer(x.derived());
     } else {
       evaluated_ = x.derived().template cast<S>();

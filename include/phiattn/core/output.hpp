@@ -55,7 +55,7 @@ class Output {
   Output(Out&& out)  // implicit, and never taken for an options object: those are no Eigen expressions
       : expression_(&out), rows_(out.rows()), cols_(out.cols()), store_(&store_as<std::remove_reference_t<Out>>) {
     using D = std::remove_reference_t<Out>;
-    if constexpr ((int(D::Flags) & int(Eigen::DirectAccessBit)) != 0) extent_ = detail::Extent::of(out);
+    if constexpr (detail::DirectAccess<D>) extent_ = detail::Extent::of(out);
   }
 
   Index rows() const { return rows_; }

@@ -2,12 +2,21 @@
 
 // What a feature map need not write itself. Next: feature_maps/positive_random.hpp.
 
+#include <phiattn/core/check.hpp>
 #include <phiattn/core/exp.hpp>
 #include <phiattn/similarity.hpp>
 
 namespace phiattn {
 
 namespace detail {
+
+template <class Map, class S>
+concept HasLogFeatures = requires(const Map& map, const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                                  VectorRef<S> log_scale) { map.log_features(x, first, features, log_scale); };
+
+template <class Map, class S>
+concept HasSignedFeatures = requires(const Map& map, const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                                     VectorRef<S> log_scale) { map.signed_features(x, first, features, log_scale); };
 
 /// Fills features and log_scale for the tokens of x by `fill(tokens, first, features, log_scale)`.
 template <class S, class Fill>
@@ -36,15 +45,15 @@ class LogFeatureMapBase {
 
   static double default_scale(Index) { return 1; }
 
-  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const
-    requires requires(const Derived& map) { map.log_features(x, first, features, log_scale); }
-  {
+  template <class Map = Derived>
+    requires detail::HasLogFeatures<Map, S>
+  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const {
     derived().log_features(x, first, features, log_scale);
   }
 
-  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const
-    requires requires(const Derived& map) { map.log_features(x, first, features, log_scale); }
-  {
+  template <class Map = Derived>
+    requires detail::HasLogFeatures<Map, S>
+  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const {
     derived().log_features(x, first, features, log_scale);
   }
 
@@ -64,6 +73,7 @@ class LogFeatureMapBase {
 
   template <class Fill>
   Matrix<S> exponentials(const Input<S>& x, Index first, const Fill& fill) const {
+    detail::check_equal("columns of x", x.cols(), "dimension of the feature map", derived().dimension());
     Vector<S> log_scale;
     Matrix<S> features = detail::looked_at(x, first, derived().feature_dimension(), log_scale, fill);
     for (Index t = 0; t < x.rows(); ++t) detail::exp_shifted(features.row(t), -log_scale(t));
@@ -80,17 +90,15 @@ class SignedFeatureMapBase {
 
   static double default_scale(Index) { return 1; }
 
-  void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                             VectorRef<S> log_scale) const
-    requires requires(const Derived& map) { map.signed_features(x, first, features, log_scale); }
-  {
+  template <class Map = Derived>
+    requires detail::HasSignedFeatures<Map, S>
+  void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const {
     derived().signed_features(x, first, features, log_scale);
   }
 
-  void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                           VectorRef<S> log_scale) const
-    requires requires(const Derived& map) { map.signed_features(x, first, features, log_scale); }
-  {
+  template <class Map = Derived>
+    requires detail::HasSignedFeatures<Map, S>
+  void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const {
     derived().signed_features(x, first, features, log_scale);
   }
 
@@ -107,6 +115,7 @@ class SignedFeatureMapBase {
 
   template <class Fill>
   Matrix<S> scaled(const Input<S>& x, Index first, const Fill& fill) const {
+    detail::check_equal("columns of x", x.cols(), "dimension of the feature map", derived().dimension());
     Vector<S> log_scale;
     Matrix<S> features = detail::looked_at(x, first, derived().feature_dimension(), log_scale, fill);
     for (Index t = 0; t < x.rows(); ++t) features.row(t) *= std::exp(log_scale(t));

@@ -1,20 +1,23 @@
 #pragma once
 
-// The directions of the frequencies. Next: projection/projection.hpp.
+// The directions of the frequencies. Next: projection/hadamard.hpp.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/random.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace phiattn {
 
-/// How the unit vectors u_1 ... u_h are chosen; each alone is uniform on the sphere.
+/// How the unit vectors u_1 ... u_h are chosen; each alone is uniform on the sphere, but hadamard's only nearly.
 enum class Directions {
   iid,         ///< independent
   orthogonal,  ///< independent blocks of d rows, each Haar on the orthogonal group (Yu et al. 2016)
+  simplex,     ///< independent blocks of d rows at equal, obtuse angles, each rotated by Haar (Reid et al. 2023)
+  hadamard,    ///< blocks H D1 H D2 H D3 of signs, O(log d) a row and token (Yu et al. 2016): hadamard.hpp
 };
 
 namespace detail {
@@ -36,18 +39,35 @@ inline void orthonormalise(MatrixRef<double> rows) {
   }
 }
 
+/// d orthonormal rows r_i <- the d vertices of a regular simplex around the origin, u_i . u_j = -1/(d-1):
+///
+///     u_i = sqrt(d/(d-1)) r_i - (sqrt(d) + 1) / (d-1)^(3/2) c   for i < d,     u_d = c / sqrt(d-1),
+///     c = r_1 + ... + r_{d-1}                                                        (Reid et al. 2023, eq. 8)
+///
+/// They span d - 1 dimensions. A single row stays what it is.
+inline void make_simplex(MatrixRef<double> rows) {
+  const Index last = rows.rows() - 1;
+  if (last == 0) return;
+  const auto n = static_cast<double>(last);
+  const RowVector<double> c = rows.topRows(last).colwise().sum();
+  rows.topRows(last) *= std::sqrt((n + 1) / n);
+  rows.topRows(last).rowwise() -= (std::sqrt(n + 1) + 1) / (n * std::sqrt(n)) * c;
+  rows.row(last) = c / std::sqrt(n);
+}
+
 }  // namespace detail
 
-/// The directions of h frequencies in d dimensions, (h, d), unit rows.
+/// The directions of h frequencies in d dimensions, (h, d), unit rows, for all kinds but hadamard.
 ///
-/// Both kinds start from the same Gaussian rows; iid normalises each, orthogonal orthonormalises them d at a
-/// time (the last block may have fewer rows).
-/// @throws std::invalid_argument  if h or d is less than 1
-/// Cost: h d normals; orthogonal also O(h d^2).
+/// All start from the same Gaussian rows; iid normalises each, orthogonal orthonormalises them d at a time,
+/// simplex turns such blocks into simplices. The last block is cut to the rows that are left.
+/// @throws std::invalid_argument  if h or d is less than 1; for hadamard, whose rows sample_projection() alone makes
+/// Cost: h d normals; orthogonal and simplex also O(h d^2), simplex with h rounded up to whole blocks.
 inline Matrix<double> sample_directions(Index h, Index d, Directions kind, const Philox& random) {
   detail::check_at_least("number of directions", h, 1);
   detail::check_at_least("dimension of the directions", d, 1);
-  Matrix<double> rows(h, d);
+  // Every vertex of a simplex takes the whole block to make.
+  Matrix<double> rows(kind == Directions::simplex ? (h + d - 1) / d * d : h, d);
   for (Index i = 0; i < rows.size(); ++i) rows.data()[i] = random.normal(static_cast<std::uint64_t>(i));
   switch (kind) {
     case Directions::iid:
@@ -56,6 +76,15 @@ inline Matrix<double> sample_directions(Index h, Index d, Directions kind, const
     case Directions::orthogonal:
       for (Index i = 0; i < h; i += d) detail::orthonormalise(rows.middleRows(i, std::min(d, h - i)));
       break;
+    case Directions::simplex:
+      for (Index i = 0; i < h; i += d) {
+        detail::orthonormalise(rows.middleRows(i, d));
+        detail::make_simplex(rows.middleRows(i, d));
+      }
+      rows.conservativeResize(h, d);
+      break;
+    case Directions::hadamard:
+      detail::fail_argument("directions: hadamard rows are not stored; sample_projection() makes them");
     default:
       detail::fail_argument("directions: not one of the kinds of phiattn::Directions");
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Random projections: m frequencies, a row each. Next: feature_maps/positive_random.hpp.
+// Random projections: m frequencies, a row each. Next: projection/favor_plusplus.hpp.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>
@@ -8,11 +8,16 @@
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/random.hpp>
 #include <phiattn/projection/directions.hpp>
+#include <phiattn/projection/hadamard.hpp>
 #include <phiattn/projection/radii.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
+#include <variant>
 
 namespace phiattn {
 
@@ -24,22 +29,106 @@ struct ProjectionOptions {
   std::uint64_t seed = 0;
 };
 
+namespace detail {
+
+/// Frequencies as a matrix.
+template <class S>
+struct DenseRows {
+  Index rows() const { return transposed.cols(); }
+  Index cols() const { return transposed.rows(); }
+  void project(const ConstMatrixRef<S>& x, MatrixRef<S> out) const { multiply<S>(x, transposed, out); }
+  Matrix<S> matrix() const { return transposed.transpose(); }
+  DenseRows scaled(S factor) const { return {factor * transposed}; }
+
+  Matrix<S> transposed;  // (d, h): x times it is row-major throughout
+};
+
+}  // namespace detail
+
 template <detail::ComputeScalar S>
 class Projection;
 
 template <detail::ComputeScalar S>
 Projection<S> sample_projection(Index m, Index d, const ProjectionOptions& options = {});
 
-/// An (m, d) matrix omega of frequencies, one a row. Immutable; copies share its storage.
+/// An (m, d) matrix omega of frequencies, one a row, each with a log-weight ln w_i (0 unless given), for
 ///
-/// Made by sample_projection(), or from any matrix expression whose scalar is S or a narrower one.
+///     exp(q . k) ~ 1/m sum_i w_i exp(omega_i . q - |q|^2/2) exp(omega_i . k - |k|^2/2)
+///
+/// Weights are what makes frequencies of another distribution, or nodes of a quadrature, stand for N(0, I).
+/// Immutable; copies share its storage. Made by sample_projection(), or from any matrix expression whose scalar is S
+/// or a narrower one.
 template <detail::ComputeScalar S>
 class Projection {
  public:
   /// @param omega  (m, d), copied
   /// @throws std::invalid_argument  if omega has no rows or no columns
   template <class Derived>
-  explicit Projection(const Eigen::MatrixBase<Derived>& omega) : rows_(omega.rows()) {
+  explicit Projection(const Eigen::MatrixBase<Derived>& omega)
+      : Projection(omega.rows(), detail::DenseRows<S>{transposed(omega)}, {}) {}
+
+  /// @param log_weights  (m), a row or a column, copied
+  /// @throws std::invalid_argument  also if there are not m log-weights, or one is not finite
+  template <class Derived>
+  Projection(const Eigen::MatrixBase<Derived>& omega, const Input<S>& log_weights)
+      : Projection(omega.rows(), detail::DenseRows<S>{transposed(omega)}, checked(log_weights, omega.rows())) {}
+
+  Index rows() const { return rows_; }
+  Index cols() const {
+    return std::visit([](const auto& base) { return base.cols(); }, parts_->base);
+  }
+
+  /// out <- x omega^T; x (n, d) and out (n, m) must not overlap.
+  ///
+  /// @throws std::invalid_argument  if the shapes do not fit
+  /// Cost: 2 n m d flops, of the order of n m log d if made of Hadamard directions, half of that if antithetic.
+  void project(const ConstMatrixRef<S>& x, MatrixRef<S> out) const {
+    detail::check_equal("columns of x", x.cols(), "columns of omega", cols());
+    detail::check_equal("rows of out", out.rows(), "rows of x", x.rows());
+    detail::check_equal("columns of out", out.cols(), "rows of omega", rows());
+    std::visit([&](const auto& base) { base.project(x, out.leftCols(base.rows())); }, parts_->base);
+    out.rightCols(negatives()) = -out.leftCols(negatives());
+  }
+
+  /// omega itself, (m, d).
+  Matrix<S> matrix() const {
+    Matrix<S> omega(rows(), cols());
+    omega.topRows(rows() - negatives()) = std::visit([](const auto& base) { return base.matrix(); }, parts_->base);
+    omega.bottomRows(negatives()) = -omega.topRows(negatives());
+    return omega;
+  }
+
+  /// ln w_i, (m); of size 0 if all are 0.
+  const Vector<S>& log_weights() const { return parts_->log_weights; }
+
+  /// The same with the frequencies times `factor`.
+  Projection scaled(S factor) const {
+    return std::visit([&](const auto& base) { return Projection(rows_, base.scaled(factor), log_weights()); },
+                      parts_->base);
+  }
+
+  /// The same with `log_weights` (m) added to its own.
+  /// @throws std::invalid_argument  if there are not m of them, or one is not finite
+  Projection weighted(const Input<S>& log_weights) const {
+    Vector<S> sum = checked(log_weights, rows_);
+    if (parts_->log_weights.size() > 0) sum += parts_->log_weights;
+    return std::visit([&](const auto& base) { return Projection(rows_, base, std::move(sum)); }, parts_->base);
+  }
+
+ private:
+  friend Projection sample_projection<S>(Index m, Index d, const ProjectionOptions& options);
+
+  using Base = std::variant<detail::DenseRows<S>, detail::HadamardRows<S>>;
+  struct Parts {
+    Base base;
+    Vector<S> log_weights;
+  };
+
+  Projection(Index rows, Base base, Vector<S> log_weights)
+      : rows_(rows), parts_(std::make_shared<const Parts>(Parts{std::move(base), std::move(log_weights)})) {}
+
+  template <class Derived>
+  static Matrix<S> transposed(const Eigen::MatrixBase<Derived>& omega) {
     using T = typename Derived::Scalar;
     static_assert(detail::StorageScalar<T>,
                   "phiattn: a projection is made of float, double, half or bfloat16");
@@ -47,43 +136,29 @@ class Projection {
                   "phiattn: a projection would narrow; cast it, or use Projection<double>");
     detail::check_at_least("rows of omega", omega.rows(), 1);
     detail::check_at_least("columns of omega", omega.cols(), 1);
-    base_ = std::make_shared<const Matrix<S>>(omega.derived().template cast<S>().transpose());
+    return omega.derived().template cast<S>().transpose();
   }
 
-  Index rows() const { return rows_; }
-  Index cols() const { return base_->rows(); }
-
-  /// out <- x omega^T; x (n, d) and out (n, m) must not overlap.
-  ///
-  /// @throws std::invalid_argument  if the shapes do not fit
-  /// Cost: 2 n m d flops, half of that if antithetic.
-  void project(const ConstMatrixRef<S>& x, MatrixRef<S> out) const {
-    detail::check_equal("columns of x", x.cols(), "columns of omega", cols());
-    detail::check_equal("rows of out", out.rows(), "rows of x", x.rows());
-    detail::check_equal("columns of out", out.cols(), "rows of omega", rows());
-    detail::multiply<S>(x, *base_, out.leftCols(base_->cols()));
-    out.rightCols(negatives()) = -out.leftCols(negatives());
+  static Vector<S> checked(const Input<S>& log_weights, Index m) {
+    detail::check_equal("size of log_weights", log_weights.size(), "rows of omega", m);
+    detail::check_equal("smaller side of log_weights", std::min(log_weights.rows(), log_weights.cols()), "a vector", 1);
+    Matrix<S> column(m, 1);
+    log_weights.as_column().load(0, S(1), column);
+    for (Index i = 0; i < m; ++i) {
+      if (std::isfinite(column(i, 0))) continue;
+      detail::fail_argument("log-weight " + std::to_string(i) + ": got " + std::to_string(column(i, 0)) +
+                            ", expected a finite number");
+    }
+    return column;
   }
-
-  /// omega itself, (m, d).
-  Matrix<S> matrix() const {
-    Matrix<S> omega(rows(), cols());
-    omega.topRows(base_->cols()) = base_->transpose();
-    omega.bottomRows(negatives()) = -omega.topRows(negatives());
-    return omega;
-  }
-
- private:
-  friend Projection sample_projection<S>(Index m, Index d, const ProjectionOptions& options);
-
-  Projection(Index rows, Matrix<S> base)
-      : rows_(rows), base_(std::make_shared<const Matrix<S>>(std::move(base))) {}
 
   /// The last rows of omega that are the first ones negated, and not stored.
-  Index negatives() const { return rows_ - base_->cols(); }
+  Index negatives() const {
+    return rows_ - std::visit([](const auto& base) { return base.rows(); }, parts_->base);
+  }
 
   Index rows_;
-  std::shared_ptr<const Matrix<S>> base_;  // (d, h), transposed: x times base_ is row-major throughout
+  std::shared_ptr<const Parts> parts_;
 };
 
 /// m random frequencies in d dimensions, omega_i = R_i u_i with radii R_i and directions u_i:
@@ -92,22 +167,36 @@ class Projection {
 ///
 /// (Choromanski et al. 2021, Lemma 1; https://kexue.fm/archives/7921). The rows sampled are h = ceil(m/2) if
 /// antithetic, h = m if not; the remaining ones are row h + i = -row i. The mean over the rows is unbiased
-/// for all directions with radii chi and stratified. The exception is antithetic stratified with m odd: row h
-/// has no negative and counts half as much as its stratum, the outermost, ought to.
+/// for all directions but hadamard with radii chi and stratified. The exception is antithetic stratified with m odd:
+/// row h has no negative and counts half as much as its stratum, the outermost, ought to.
+///
+/// hadamard is unbiased only as d grows; for d <= 8 it is orthogonal instead, and from there on its bias is far
+/// below what a single projection errs: under 1e-3 of exp(q . k) at |q + k| = 1 and d = 64. simplex is at its best
+/// without antithetic rows, which would undo its obtuse angles.
 ///
 /// The result is a function of (m, d, options) alone. Sampling is in double, rounded to S once.
 /// @throws std::invalid_argument  if m or d is less than 1
-/// Cost: h d normals; orthogonal directions also O(h d^2).
+/// Cost: h d normals; orthogonal and simplex directions also O(h d^2); hadamard O(h) in all.
 template <detail::ComputeScalar S>
 Projection<S> sample_projection(Index m, Index d, const ProjectionOptions& options) {
   detail::check_at_least("rows of omega (m)", m, 1);
   detail::check_at_least("columns of omega (d)", d, 1);
   enum Stream : std::uint64_t { kDirections, kRadii };
+  const Philox for_directions(options.seed, kDirections), for_radii(options.seed, kRadii);
   const Index h = options.antithetic ? m - m / 2 : m;
-  const Matrix<double> directions =
-      sample_directions(h, d, options.directions, Philox(options.seed, kDirections));
-  const Vector<double> radii = sample_radii(h, d, options.radii, Philox(options.seed, kRadii));
-  return Projection<S>(m, (directions.transpose() * radii.asDiagonal()).template cast<S>());
+  const Index padded = detail::HadamardRows<S>::padded(d);
+  Directions kind = options.directions;
+  if (kind == Directions::hadamard) {
+    if (padded >= detail::HadamardRows<S>::kSmallest) {
+      const Vector<double> radii = sample_radii(h, padded, options.radii, for_radii);
+      return Projection<S>(m, detail::HadamardRows<S>(d, radii, for_directions), {});
+    }
+    kind = Directions::orthogonal;
+  }
+  const Matrix<double> directions = sample_directions(h, d, kind, for_directions);
+  const Vector<double> radii = sample_radii(h, d, options.radii, for_radii);
+  return Projection<S>(
+      m, detail::DenseRows<S>{(directions.transpose() * radii.asDiagonal()).template cast<S>()}, {});
 }
 
 }  // namespace phiattn

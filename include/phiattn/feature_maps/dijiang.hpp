@@ -1,0 +1,107 @@
+#pragma once
+
+// Exponentials of a weighted cosine transform. Next: attention/options.hpp.
+
+#include <phiattn/core/check.hpp>
+#include <phiattn/core/random.hpp>
+#include <phiattn/feature_maps/feature_map_base.hpp>
+#include <phiattn/projection/projection.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <utility>
+
+namespace phiattn {
+
+namespace detail {
+
+/// The orthonormal cosine transform (DCT-II), (d, d), one frequency a row.
+inline Matrix<double> cosine_transform(Index d) {
+  const auto size = static_cast<double>(d);
+  return Matrix<double>::NullaryExpr(d, d, [size](Index j, Index i) {
+    const double angle = std::numbers::pi * static_cast<double>((2 * i + 1) * j) / (2 * size);
+    return std::sqrt((j == 0 ? 1 : 2) / size) * std::cos(angle);
+  });
+}
+
+}  // namespace detail
+
+/// The frequencies T C of DiJiang: row i is t_i c_{i mod d}, c the rows of the cosine transform and t_i = Phi^{-1}(U_i)
+/// with Phi the standard normal distribution and U_i uniform.
+///
+/// DiJiang has m = d; more rows go through the transform again with other t_i.
+/// @throws std::invalid_argument  if m or d is less than 1
+template <detail::ComputeScalar S>
+Projection<S> sample_dijiang_projection(Index m, Index d, std::uint64_t seed = 0) {
+  detail::check_at_least("rows of T C (m)", m, 1);
+  detail::check_at_least("columns of T C (d)", d, 1);
+  const Matrix<double> transform = detail::cosine_transform(d);
+  const Philox random(seed);
+  Matrix<double> rows(m, d);
+  for (Index i = 0; i < m; ++i)
+    rows.row(i) = random.normal(static_cast<std::uint64_t>(i)) * transform.row(i % d);
+  return Projection<S>(rows.template cast<S>());
+}
+
+/// What divides the features of a token.
+enum class DiJiangNormalisation {
+  none,     ///< phi(x) = D exp(T C x), the paper's map
+  softmax,  ///< phi(x) = D exp(T C x) / sum_i exp((T C x)_i), that of the authors' models
+};
+
+/// Weighted features of the discrete cosine transform (Chen, Liu, Wang, Tian & Wang 2024, "DiJiang: Efficient large
+/// language models through compact kernelization"; https://github.com/YuchuanTian/DiJiang):
+///
+///     phi(x) = D exp(T C x)        C the cosine transform, T and D diagonal
+///
+/// Projection weights ln w_i stand for D_i = sqrt(w_i). The paper trains D with the model, from which it also takes a
+/// decay of the past and a gate; none of that is here, and D = 1 unless given. Its models multiply by the transposed C.
+///
+/// Untrained it is no approximation of exp(q . k), and does not tend to one as m grows. What its T C would need to
+/// be frequencies of exp(|q + k|^2/2), N(0, I), is a length of about sqrt(d), and their length is |t_i| ~ 1: the mean
+/// over T, for z = q + k, is 1/d sum_i exp((c_i . z)^2 / 2) and not exp(|z|^2 / 2). Nor is there the factor
+/// exp(-|x|^2/2), so that of two keys the longer gets more (softmax: less so). It is a similarity of its own, for a model
+/// that is trained with it. Default scale 1/sqrt(d), that of the attention it replaces.
+///
+/// PositiveRandomFeatures takes the same projection, and times sqrt(d) its second moments are right: with
+/// sample_dijiang_projection<S>(m, d).scaled(sqrt(d)) the bias is of the order of |q + k|^4.
+/// @throws std::invalid_argument  if the projection has no rows or no columns
+/// Cost: 2 n m d flops for n tokens (no fast transform: at the d of attention heads a dense product is as fast) and,
+/// for softmax, n m exponentials.
+template <detail::ComputeScalar S>
+class DiJiangFeatures : public LogFeatureMapBase<DiJiangFeatures<S>, S> {
+ public:
+  explicit DiJiangFeatures(Projection<S> projection,
+                           DiJiangNormalisation normalisation = DiJiangNormalisation::none)
+      : projection_(std::move(projection)), normalisation_(normalisation) {}
+
+  Index dimension() const { return projection_.cols(); }
+  Index feature_dimension() const { return projection_.rows(); }
+  static double default_scale(Index d) { return inverse_sqrt_scale(d); }
+
+  const Projection<S>& projection() const { return projection_; }
+
+  void log_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
+                    VectorRef<S> log_scale) const {
+    projection_.project(x, features);
+    log_scale.setZero();
+    const Vector<S>& log_weights = projection_.log_weights();
+    for (Index t = 0; t < x.rows(); ++t) {
+      auto row = features.row(t);
+      if (normalisation_ == DiJiangNormalisation::softmax) {
+        const S largest = detail::largest(row);
+        log_scale(t) = -largest - std::log((row.array() - largest).exp().sum());
+      }
+      if (log_weights.size() > 0) row += log_weights.transpose() / 2;
+    }
+  }
+
+ private:
+  Projection<S> projection_;
+  DiJiangNormalisation normalisation_;
+};
+
+static_assert(LogFeatureMap<DiJiangFeatures<float>> && LogFeatureMap<DiJiangFeatures<double>>);
+
+}  // namespace phiattn

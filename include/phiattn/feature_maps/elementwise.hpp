@@ -1,0 +1,153 @@
+#pragma once
+
+// Any function of one number as a feature map: generalised attention. Next: feature_maps/dpfp.hpp.
+
+#include <phiattn/core/exp.hpp>
+#include <phiattn/feature_maps/feature_map_base.hpp>
+#include <phiattn/feature_maps/linear_layer.hpp>
+
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace phiattn {
+
+/// phi_i(x) = f(w_i . x + b_i), or f(x_i) without a layer: generalised attention (Choromanski et al. 2021, sec. 2.2),
+/// and with a trained layer the maps of Kasai et al. 2021.
+///
+/// A similarity of its own, not an approximation of exp(q . k); its default scale is 1. Made by relu_features,
+/// squared_relu_features, softplus_features, sigmoid_features, and for an f of your own by log_elementwise_features
+/// (f >= 0, given as ln f) or signed_elementwise_features (any f).
+///
+/// Features of 0 are legal: a query without others attends to nothing and gets 0, a key without others does not
+/// exist. Where f is signed, or two tokens have no feature in common, a whole normaliser can be 0 as well: of a
+/// positive map that row gets 0, of a signed one it is reported.
+/// Works in models trained with it. Fails as a stand-in for softmax: relu weighs by angle and length, not by exp.
+/// Cost: that of the layer and n m calls of f for n tokens.
+template <detail::ComputeScalar S, class Tag, class F>
+class ElementwiseFeatures
+    : public std::conditional_t<std::same_as<Tag, LogFeatureMapTag>,
+                                LogFeatureMapBase<ElementwiseFeatures<S, Tag, F>, S>,
+                                SignedFeatureMapBase<ElementwiseFeatures<S, Tag, F>, S>> {
+ public:
+  ElementwiseFeatures(LinearLayer<S> layer, F f)
+      : layer_(std::move(layer)), f_(std::make_shared<const F>(std::move(f))) {}
+
+  Index dimension() const { return layer_.dimension(); }
+  Index feature_dimension() const { return layer_.feature_dimension(); }
+
+  void log_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
+                    VectorRef<S> log_scale) const
+    requires std::same_as<Tag, LogFeatureMapTag>
+  {
+    call_each(x, features);
+    log_scale.setZero();
+  }
+
+  /// A row is divided by its largest |f|, which goes to log_scale.
+  void signed_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
+                       VectorRef<S> log_scale) const
+    requires std::same_as<Tag, SignedFeatureMapTag>
+  {
+    call_each(x, features);
+    for (Index t = 0; t < x.rows(); ++t) {
+      const S size = detail::largest(features.row(t).cwiseAbs());
+      log_scale(t) = size == 0 ? kNothing<S> : std::log(size);
+      if (size != 0) features.row(t) /= size;
+    }
+  }
+
+ private:
+  void call_each(const ConstMatrixRef<S>& x, MatrixRef<S> features) const {
+    layer_.apply(x, features);
+    features = features.unaryExpr([this](S number) { return static_cast<S>((*f_)(number)); });
+  }
+
+  LinearLayer<S> layer_;
+  std::shared_ptr<const F> f_;
+};
+
+/// ln max(0, x): -inf where x <= 0.
+struct LogRelu {
+  template <class S>
+  S operator()(S x) const {
+    return x <= 0 ? -std::numeric_limits<S>::infinity() : std::log(x);
+  }
+};
+
+/// ln max(0, x)^2
+struct LogSquaredRelu {
+  template <class S>
+  S operator()(S x) const {
+    return 2 * LogRelu{}(x);
+  }
+};
+
+/// ln ln(1 + e^x)
+struct LogSoftplus {
+  template <class S>
+  S operator()(S x) const {
+    if (x > 0) return std::log(x + std::log1p(std::exp(-x)));
+    // ln(1 + e^x) = e^x (1 - e^x/2 + ...)
+    return std::exp(x) < std::numeric_limits<S>::epsilon() ? x : std::log(std::log1p(std::exp(x)));
+  }
+};
+
+/// ln 1/(1 + e^-x)
+struct LogSigmoid {
+  template <class S>
+  S operator()(S x) const {
+    return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x));
+  }
+};
+
+/// phi_i(x) = f(w_i . x + b_i) >= 0, given by log_f = ln f: -inf where f is 0.
+/// @param layer  a dimension d, a matrix or projection W, or {W, b}
+/// @param log_f  S -> S, copied
+template <detail::ComputeScalar S, class LogF>
+  requires std::regular_invocable<const LogF&, S>
+ElementwiseFeatures<S, LogFeatureMapTag, LogF> log_elementwise_features(LinearLayer<S> layer, LogF log_f) {
+  return {std::move(layer), std::move(log_f)};
+}
+
+/// phi_i(x) = f(w_i . x + b_i), of either sign.
+template <detail::ComputeScalar S, class F>
+  requires std::regular_invocable<const F&, S>
+ElementwiseFeatures<S, SignedFeatureMapTag, F> signed_elementwise_features(LinearLayer<S> layer, F f) {
+  return {std::move(layer), std::move(f)};
+}
+
+/// phi_i(x) = max(0, w_i . x + b_i). With iid normal w_i, phi(q) . phi(k) / m estimates the arc-cosine kernel of
+/// degree 1, |q| |k| (sin a + (pi - a) cos a) / (2 pi), a the angle between q and k (Cho & Saul 2009).
+template <detail::ComputeScalar S>
+auto relu_features(LinearLayer<S> layer) {
+  return log_elementwise_features<S>(std::move(layer), LogRelu{});
+}
+
+/// phi_i(x) = max(0, w_i . x + b_i)^2
+template <detail::ComputeScalar S>
+auto squared_relu_features(LinearLayer<S> layer) {
+  return log_elementwise_features<S>(std::move(layer), LogSquaredRelu{});
+}
+
+/// phi_i(x) = ln(1 + exp(w_i . x + b_i))
+template <detail::ComputeScalar S>
+auto softplus_features(LinearLayer<S> layer) {
+  return log_elementwise_features<S>(std::move(layer), LogSoftplus{});
+}
+
+/// phi_i(x) = 1 / (1 + exp(-w_i . x - b_i))
+template <detail::ComputeScalar S>
+auto sigmoid_features(LinearLayer<S> layer) {
+  return log_elementwise_features<S>(std::move(layer), LogSigmoid{});
+}
+
+static_assert(LogFeatureMap<ElementwiseFeatures<float, LogFeatureMapTag, LogRelu>>);
+static_assert(LogFeatureMap<ElementwiseFeatures<double, LogFeatureMapTag, LogRelu>>);
+static_assert(SignedFeatureMap<ElementwiseFeatures<float, SignedFeatureMapTag, LogRelu>>);
+static_assert(SignedFeatureMap<ElementwiseFeatures<double, SignedFeatureMapTag, LogRelu>>);
+
+}  // namespace phiattn

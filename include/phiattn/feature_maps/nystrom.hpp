@@ -1,0 +1,144 @@
+#pragma once
+
+// Any kernel through a few landmarks. Next: attention/options.hpp.
+
+#include <phiattn/core/check.hpp>
+#include <phiattn/core/exp.hpp>
+#include <phiattn/core/product.hpp>
+#include <phiattn/core/scratch.hpp>
+#include <phiattn/feature_maps/feature_map_base.hpp>
+#include <phiattn/kernels/exponential.hpp>
+
+#include <Eigen/Eigenvalues>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace phiattn {
+
+struct NystromOptions {
+  double jitter = 1e-3;                        ///< added to the eigenvalues of C; not negative
+  std::optional<double> scale = std::nullopt;  ///< that of the attention to come; default: the kernel's own default
+};
+
+/// Nystrom features of a positive kernel, from its similarities with the landmarks L (m, d)   (Williams & Seeger
+/// 2001; Chen et al. 2021, "Skyformer", is the Gaussian kernel):
+///
+///     phi(x) = a(x) (C + jitter I)^{-1/2},   a_i(x) = sim(x, L_i) / s_i,   C_ij = sim(L_i, L_j) / (s_i s_j)
+///
+/// with s_i = sqrt(sim(L_i, L_i)), 1 for the Gaussian kernel. phi(q) . phi(k) is then the similarity of the projections
+/// of q and k on the span of the landmarks in the kernel's own space: exact for the landmarks themselves (jitter 0), and
+/// never above sim(x, x) for x with itself.
+///
+/// Landmarks are given in the units of q and k, and multiplied by sqrt(scale) as those are: tell the scale if it is
+/// not the kernel's default. It becomes the map's default; used at another, the landmarks are elsewhere, which is
+/// legal.
+///
+/// The range of exp(L_i . L_j) is no harm: C has ones on its diagonal and no larger entry, and a row has the largest
+/// logarithm of its a_i as log-scale: features are finite where logarithms are. Limit: a state has one log-scale, so
+/// that a key is lost beside another whose log-scale is higher by some 87 (float) or 708 (double). Of the Gaussian
+/// kernel these are keys far from every landmark; of exp(q . k) they are the short keys beside one of |k|^2/2 = 87.
+/// Eigenvalues of C are clamped at 0, and dropped where with jitter they stay below m eps times the largest: duplicate
+/// landmarks are legal.
+///
+/// Works while every token is near a landmark: m must grow with the volume that the tokens fill in units of the
+/// kernel's width. Fails beyond: weights can be negative, and a far token is seen as its nearest landmark. With a
+/// small jitter the rounding of S is enlarged by up to 1/jitter.
+/// @param kernel     positive semidefinite
+/// @param landmarks  (m, d); see segment_means() and sampled_rows()
+/// @throws std::invalid_argument  if there are no landmarks, C is not finite, or an option is out of range
+/// Cost: O(m^3) once; 2 n m (d + m) flops and n m exponentials for n tokens.
+template <LogKernel K>
+class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename K::Scalar> {
+ public:
+  using Scalar = typename K::Scalar;
+  using S = Scalar;
+
+  NystromFeatures(K kernel, const Input<double>& landmarks, const NystromOptions& options = {})
+      : kernel_(std::move(kernel)), scale_(options.scale.value_or(kernel_.default_scale(landmarks.cols()))) {
+    detail::check_at_least("rows of the landmarks", landmarks.rows(), 1);
+    detail::check_at_least("columns of the landmarks", landmarks.cols(), 1);
+    if (!(scale_ > 0) || !std::isfinite(scale_)) {
+      detail::fail_argument("scale: got " + std::to_string(scale_) + ", expected a positive finite number");
+    }
+    if (!(options.jitter >= 0) || !std::isfinite(options.jitter)) {
+      detail::fail_argument("jitter of NystromFeatures: got " + std::to_string(options.jitter) +
+                            ", expected a finite number, not negative");
+    }
+    parts_ = std::make_shared<const Parts>(prepare(landmarks, options.jitter));
+  }
+
+  const K& kernel() const { return kernel_; }
+  Index dimension() const { return parts_->landmarks.cols(); }
+  Index feature_dimension() const { return parts_->landmarks.rows(); }
+  double default_scale(Index) const { return scale_; }
+
+  /// Some tokens at a time, so that their similarities fit the stack.
+  void signed_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
+                       VectorRef<S> log_scale) const {
+    const Index m = feature_dimension();
+    const Index together = std::max<Index>(1, detail::kStackScratch<S> / m);
+    for (Index begin = 0; begin < x.rows(); begin += together) {
+      const Index n = std::min(together, x.rows() - begin);
+      detail::with_scratch<S>(n, m, [&](Eigen::Map<Matrix<S>> a) {
+        kernel_.log_similarity(x.middleRows(begin, n), parts_->landmarks, a);
+        for (Index t = 0; t < n; ++t) {
+          a.row(t) -= parts_->log_s;
+          const S shift = std::max(detail::largest(a.row(t)), kNothing<S>);
+          detail::exp_shifted(a.row(t), shift);
+          log_scale(begin + t) = shift;
+        }
+        detail::multiply<S>(a, parts_->inverse_root, features.middleRows(begin, n));
+      });
+    }
+  }
+
+ private:
+  struct Parts {
+    Matrix<S> landmarks;     // times sqrt(scale)
+    RowVector<S> log_s;      // ln s_i
+    Matrix<S> inverse_root;  // (C + jitter I)^{-1/2}, symmetric
+  };
+
+  Parts prepare(const Input<double>& landmarks, double jitter) const {
+    const Index m = landmarks.rows();
+    Matrix<double> scaled(m, landmarks.cols());
+    landmarks.load(0, std::sqrt(scale_), scaled);
+    Parts parts{scaled.template cast<S>(), {}, {}};
+    Matrix<S> log_similarity(m, m);
+    kernel_.log_similarity(parts.landmarks, parts.landmarks, log_similarity);
+    parts.log_s = log_similarity.diagonal().transpose() / 2;
+
+    const Matrix<double> log_c = log_similarity.template cast<double>();
+    const RowVector<double> log_s = log_c.diagonal().transpose() / 2;
+    const Matrix<double> c = ((log_c.rowwise() - log_s).colwise() - log_s.transpose()).array().exp();
+    if (!c.allFinite()) {
+      detail::fail_argument("landmarks: their similarities are not finite in units of those with themselves");
+    }
+    parts.inverse_root = inverse_root(c, jitter).template cast<S>();
+    return parts;
+  }
+
+  /// (c + jitter I)^{-1/2} for symmetric c.
+  static Matrix<double> inverse_root(const Matrix<double>& c, double jitter) {
+    const Eigen::SelfAdjointEigenSolver<Matrix<double>> eigen(c);
+    const Vector<double> values = eigen.eigenvalues().cwiseMax(0).array() + jitter;
+    const double least = static_cast<double>(c.rows()) * values.maxCoeff() *
+                         static_cast<double>(std::numeric_limits<S>::epsilon());
+    const Vector<double> roots = values.unaryExpr([=](double x) { return x > least ? 1 / std::sqrt(x) : 0; });
+    return eigen.eigenvectors() * roots.asDiagonal() * eigen.eigenvectors().transpose();
+  }
+
+  K kernel_;
+  double scale_;
+  std::shared_ptr<const Parts> parts_;
+};
+
+static_assert(SignedFeatureMap<NystromFeatures<ExponentialKernel<float>>>);
+static_assert(SignedFeatureMap<NystromFeatures<ExponentialKernel<double>>>);
+
+}  // namespace phiattn

@@ -1,0 +1,63 @@
+#pragma once
+
+// Random Fourier features of shift-invariant kernels. Next: feature_maps/trigonometric.hpp.
+
+#include <phiattn/feature_maps/feature_map_base.hpp>
+#include <phiattn/feature_maps/spectra.hpp>
+#include <phiattn/projection/projection.hpp>
+
+#include <cmath>
+#include <utility>
+
+namespace phiattn {
+
+/// Random Fourier features (Rahimi & Recht 2007), for m' frequencies:
+///
+///     phi(x) = [cos(omega_1 . x), ..., cos(omega_m' . x), sin(omega_1 . x), ..., sin(omega_m' . x)] / sqrt(m')
+///
+/// E[phi(q) . phi(k)] = E[cos(omega . (q - k))] = sim(q - k) if omega follows the Fourier transform of sim (Bochner), as
+/// in feature_maps/spectra.hpp: the Gaussian, Laplace and Matern kernels. cos is even: give it frequencies without
+/// their negatives. A projection with log-weights ln w_r multiplies the features of omega_r by sqrt(w_r).
+///
+/// Variance for iid frequencies, of a kernel with sim(0) = 1: ((1 + sim(2 (q - k))) / 2 - sim(q - k)^2) / m'. It is
+/// absolute: some 1/(2 m') wherever the kernel is small, and a normaliser made of small kernels comes out of either
+/// sign; attention reports the rows. It works where queries have keys within a few sigma. Default scale 1.
+/// @param omega  (m', d), one frequency a row; 2 m' features
+/// @throws std::invalid_argument  if omega has no rows or no columns
+/// Cost: 2 n m' d flops, n m' cosines and n m' sines for n tokens.
+template <detail::ComputeScalar S>
+class RandomFourierFeatures : public SignedFeatureMapBase<RandomFourierFeatures<S>, S> {
+ public:
+  explicit RandomFourierFeatures(Projection<S> omega)
+      : omega_(std::move(omega)), amplitude_(RowVector<S>::Ones(omega_.rows())) {
+    if (omega_.log_weights().size() > 0)
+      amplitude_ = (omega_.log_weights() / 2).array().exp().matrix().transpose();
+    amplitude_ /= std::sqrt(static_cast<S>(omega_.rows()));
+  }
+
+  Index dimension() const { return omega_.cols(); }
+  Index feature_dimension() const { return 2 * omega_.rows(); }
+
+  const Projection<S>& projection() const { return omega_; }
+
+  void signed_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
+                       VectorRef<S> log_scale) const {
+    auto cosines = features.leftCols(omega_.rows());
+    auto sines = features.rightCols(omega_.rows());
+    omega_.project(x, cosines);
+    for (Index t = 0; t < x.rows(); ++t) {
+      sines.row(t) = cosines.row(t).array().sin() * amplitude_.array();
+      cosines.row(t) = cosines.row(t).array().cos() * amplitude_.array();
+    }
+    log_scale.setZero();
+  }
+
+ private:
+  Projection<S> omega_;
+  RowVector<S> amplitude_;
+};
+
+static_assert(SignedFeatureMap<RandomFourierFeatures<float>> &&
+              SignedFeatureMap<RandomFourierFeatures<double>>);
+
+}  // namespace phiattn

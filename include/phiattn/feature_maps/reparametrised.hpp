@@ -1,0 +1,154 @@
+#pragma once
+
+// A feature map of other queries and keys. Next: feature_maps/tensor_power.hpp.
+
+#include <phiattn/core/product.hpp>
+#include <phiattn/core/scratch.hpp>
+#include <phiattn/feature_maps/feature_map_base.hpp>
+#include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/reparametrisation/reparametrisation.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace phiattn {
+
+namespace detail {
+
+/// An AffineSide for tokens that come times sqrt(scale), in the compute type.
+template <class S>
+class ScaledSide {
+ public:
+  ScaledSide(const AffineSide& side, double scale)
+      : diagonal_(side.linear.diagonal().template cast<S>()),
+        shift_((std::sqrt(scale) * side.shift).template cast<S>()),
+        slope_((std::sqrt(scale) * side.slope).template cast<S>()),
+        constant_(static_cast<S>(scale * side.constant)) {
+    if (!side.linear.isDiagonal(0)) transposed_ = side.linear.transpose().template cast<S>();
+  }
+
+  /// out <- x'
+  void transform(const ConstMatrixRef<S>& x, MatrixRef<S> moved, MatrixRef<S> out) const {
+    for (Index t = 0; t < x.rows(); ++t) moved.row(t) = x.row(t) - shift_;
+    if (is_diagonal()) {
+      for (Index t = 0; t < x.rows(); ++t) out.row(t) = moved.row(t).cwiseProduct(diagonal_);
+    } else {
+      multiply<S>(moved, transposed_, out);
+    }
+  }
+
+  bool is_diagonal() const { return transposed_.size() == 0; }
+
+  /// log_scale(t) <- log_scale(t) + log-factor of row t
+  void add_log_factors(const ConstMatrixRef<S>& x, VectorRef<S> log_scale) const {
+    for (Index t = 0; t < x.rows(); ++t) log_scale(t) += (x.row(t) - shift_).dot(slope_) + constant_;
+  }
+
+ private:
+  Matrix<S> transposed_;  // of the linear part; none if that is diagonal
+  RowVector<S> diagonal_;
+  RowVector<S> shift_;
+  RowVector<S> slope_;
+  S constant_;
+};
+
+template <class Derived, class Map>
+using BaseLike = std::conditional_t<LogFeatureMap<Map>, LogFeatureMapBase<Derived, typename Map::Scalar>,
+                                    SignedFeatureMapBase<Derived, typename Map::Scalar>>;
+
+}  // namespace detail
+
+/// A feature map that sees reparametrised queries and keys, with the terms that make up for it:
+///
+///     phi(q) = exp(scale b . q) phi_map(q'),   varphi(k) = exp(scale a . (k - b)) varphi_map(k')
+///
+/// so that where `map` approximates exp(q . k), this one does, with the smaller errors of q' and k'. It is exact
+/// whatever the reparametrisation, and at whatever scale it is used; it helps most at the scale it is told here, to
+/// which default_scale() is set. A map of another similarity of q . k (TaylorFeatures(d, 2) taken for what it is, say)
+/// keeps that only under a linear reparametrisation, with a = b = 0.
+/// @param scale  that of the attention to come; default: the map's own default
+/// @throws std::invalid_argument  if the two differ in dimension, or if the scale is not positive and finite
+/// Cost: that of `map`, and O(n d) for n tokens, or 2 n d^2 flops where the linear part is not diagonal.
+template <FeatureMap Map>
+class Reparametrised : public detail::BaseLike<Reparametrised<Map>, Map> {
+ public:
+  using Scalar = typename Map::Scalar;
+  using S = Scalar;
+
+  Reparametrised(Map map, const Reparametrisation& reparametrisation, std::optional<double> scale = std::nullopt)
+      : map_(std::move(map)), scale_(scale.value_or(map_.default_scale(map_.dimension()))) {
+    detail::check_equal("dimension of the reparametrisation", reparametrisation.dimension(),
+                        "dimension of the feature map", map_.dimension());
+    if (!(scale_ > 0) || !std::isfinite(scale_)) {
+      detail::fail_argument("scale: got " + std::to_string(scale_) + ", expected a positive finite number");
+    }
+    sides_ = std::make_shared<const Sides>(
+        Sides{{reparametrisation.query_side(), scale_}, {reparametrisation.key_side(), scale_}});
+  }
+
+  const Map& map() const { return map_; }
+  Index dimension() const { return map_.dimension(); }
+  Index feature_dimension() const { return map_.feature_dimension(); }
+  double default_scale(Index) const { return scale_; }
+
+  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const
+    requires LogFeatureMap<Map>
+  {
+    fill(sides_->query, x, first, features, log_scale, [this](auto&&... args) { map_.log_query_features(args...); });
+  }
+
+  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const
+    requires LogFeatureMap<Map>
+  {
+    fill(sides_->key, x, first, features, log_scale, [this](auto&&... args) { map_.log_key_features(args...); });
+  }
+
+  void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                             VectorRef<S> log_scale) const
+    requires SignedFeatureMap<Map>
+  {
+    fill(sides_->query, x, first, features, log_scale, [this](auto&&... args) { map_.signed_query_features(args...); });
+  }
+
+  void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                           VectorRef<S> log_scale) const
+    requires SignedFeatureMap<Map>
+  {
+    fill(sides_->key, x, first, features, log_scale, [this](auto&&... args) { map_.signed_key_features(args...); });
+  }
+
+ private:
+  struct Sides {
+    detail::ScaledSide<S> query;
+    detail::ScaledSide<S> key;
+  };
+
+  /// Some tokens at a time, so that x' fits the stack.
+  template <class MapFeatures>
+  void fill(const detail::ScaledSide<S>& side, const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+            VectorRef<S> log_scale, const MapFeatures& map_features) const {
+    const Index together = std::max<Index>(1, detail::kStackScratch<S> / (2 * x.cols()));
+    for (Index begin = 0; begin < x.rows(); begin += together) {
+      const Index n = std::min(together, x.rows() - begin);
+      detail::with_scratch<S>(2 * n, x.cols(), [&](Eigen::Map<Matrix<S>> scratch) {
+        auto moved = side.is_diagonal() ? scratch.topRows(n) : scratch.bottomRows(n);
+        side.transform(x.middleRows(begin, n), moved, scratch.topRows(n));
+        map_features(scratch.topRows(n), first + begin, features.middleRows(begin, n), log_scale.segment(begin, n));
+      });
+    }
+    side.add_log_factors(x, log_scale);
+  }
+
+  Map map_;
+  double scale_;
+  std::shared_ptr<const Sides> sides_;
+};
+
+static_assert(LogFeatureMap<Reparametrised<PositiveRandomFeatures<float>>>);
+static_assert(LogFeatureMap<Reparametrised<PositiveRandomFeatures<double>>>);
+
+}  // namespace phiattn

@@ -1,0 +1,100 @@
+#pragma once
+
+// Reparametrisations fitted to data. Next: projection/chi_quantile.hpp.
+//
+// All lower the mean of |q'_i + k'_j|^2 over pairs, on which the variance of positive random features depends:
+//
+//     mean_ij |q'_i + k'_j|^2 = mean |q' - mean q'|^2 + mean |k' - mean k'|^2 + |mean q' + mean k'|^2
+//
+// None needs to know the scale. Constants fitted to data carry it: for causal use take other data than the sequence
+// itself, or the future leaks. They are exact for any data; only the gain depends on it.
+
+#include <phiattn/core/calibration.hpp>
+#include <phiattn/core/input.hpp>
+#include <phiattn/core/matrix.hpp>
+#include <phiattn/reparametrisation/reparametrisation.hpp>
+
+#include <Eigen/Eigenvalues>
+#include <cmath>
+#include <limits>
+
+namespace phiattn {
+
+/// k' = k - mean k: the mean key adds the same to every score of a query. Keys need no log-weights.
+/// @throws std::invalid_argument  if k (n_k, d) is empty
+/// Cost: O(n_k d).
+inline Reparametrisation key_centring(const Input<double>& k) {
+  const Matrix<double> keys = detail::calibration_rows("rows of k", k);
+  return Reparametrisation::shift(Vector<double>::Zero(k.cols()), keys.colwise().mean());
+}
+
+/// q' = q - mean q, k' = k - mean k, with log-weights scale (mean q) . (k - mean k).
+///
+/// Positive random features depend on the sum of the two shifts alone: to them this is k' = k - mean k - mean q.
+/// @throws std::invalid_argument  if q or k is empty, or if they differ in d
+/// Cost: O((n_q + n_k) d).
+inline Reparametrisation centring(const Input<double>& q, const Input<double>& k) {
+  const detail::CalibrationData data(q, k);
+  return Reparametrisation::shift(data.q.colwise().mean(), data.k.colwise().mean());
+}
+
+/// q'_l = psi_l q_l, k'_l = k_l / psi_l,   psi_l = (mean k_l^2 / mean q_l^2)^(1/4)
+///
+/// the diagonal that minimises mean |q'|^2 + mean |k'|^2, after which both sides are of one size in each coordinate. A
+/// coordinate in which either is all 0 keeps psi_l = 1.
+/// @throws std::invalid_argument  if q or k is empty, or if they differ in d
+/// Cost: O((n_q + n_k) d).
+inline Reparametrisation diagonal_balance(const Input<double>& q, const Input<double>& k) {
+  const detail::CalibrationData data(q, k);
+  const Vector<double> of_q = data.q.array().square().colwise().mean().transpose();
+  const Vector<double> of_k = data.k.array().square().colwise().mean().transpose();
+  const Vector<double> psi = (of_k.array() / of_q.array()).pow(0.25);
+  return Reparametrisation::diagonal((of_k.array() > 0 && of_q.array() > 0).select(psi, 1));
+}
+
+namespace detail {
+
+/// X^power of a symmetric positive definite X.
+template <class Derived>
+Matrix<double> symmetric_power(const Eigen::MatrixBase<Derived>& x, double power) {
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(x);
+  // Rounding may leave an eigenvalue at or below 0.
+  const double least = eigen.eigenvalues().tail(1)(0) * std::numeric_limits<double>::epsilon();
+  const Vector<double> powers = eigen.eigenvalues().array().max(least).pow(power);
+  return eigen.eigenvectors() * powers.asDiagonal() * eigen.eigenvectors().transpose();
+}
+
+/// S = mean x x^T + ridge (tr / d) I; I if x is all 0.
+template <class Derived>
+Matrix<double> second_moment(const Eigen::MatrixBase<Derived>& x, double ridge) {
+  const auto eye = Matrix<double>::Identity(x.cols(), x.cols());
+  const Matrix<double> moment = x.transpose() * x / static_cast<double>(x.rows());
+  const double mean = moment.trace() / static_cast<double>(x.cols());
+  return mean > 0 ? Matrix<double>(moment + ridge * mean * eye) : Matrix<double>(eye);
+}
+
+}  // namespace detail
+
+/// q' = M q, k' = M^-1 k,   M = X^(1/2),   X = S_q^(-1/2) (S_q^(1/2) S_k S_q^(1/2))^(1/2) S_q^(-1/2)
+///
+/// the geometric mean of S_k and S_q^-1 (X S_q X = S_k), which minimises mean |q'|^2 + mean |k'|^2 over all matrices;
+/// both sides then have the same second moments.
+/// @param ridge  each second moment S is mean x x^T + ridge (tr / d) I
+/// @throws std::invalid_argument  if q or k is empty, if they differ in d, or if the ridge is not positive and finite
+/// Cost: O((n_q + n_k) d^2 + d^3), and O(n d^2) in every call of attention. A template, so that those who do not call
+/// it need not compile an eigenvalue solver.
+template <class Q, class K>
+Reparametrisation full_balance(const Eigen::DenseBase<Q>& q, const Eigen::DenseBase<K>& k, double ridge = 1e-4) {
+  const detail::CalibrationData data(q, k);
+  if (!(ridge > 0) || !std::isfinite(ridge)) {
+    detail::fail_argument("ridge: got " + std::to_string(ridge) + ", expected a positive finite number");
+  }
+  const Matrix<double> s_q = detail::second_moment(data.q, ridge);
+  const Matrix<double> s_k = detail::second_moment(data.k, ridge);
+  const Matrix<double> root = detail::symmetric_power(s_q, 0.5);
+  const Matrix<double> inverse_root = detail::symmetric_power(s_q, -0.5);
+  const Matrix<double> x = inverse_root * detail::symmetric_power(root * s_k * root, 0.5) * inverse_root;
+  return Reparametrisation::linear(detail::symmetric_power(x, 0.5));
+}
+
+}  // namespace phiattn
