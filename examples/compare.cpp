@@ -1,0 +1,131 @@
+// Compares approximations of softmax attention with the exact result on real attention heads: time, memory
+// and error, next to the error of attending to every key alike. See compare --help.
+//
+// The rooms: support/arguments.hpp, inputs.hpp (npy.hpp), evaluation.hpp (heap_meter.hpp), report.hpp. To
+// compare a map of your own, add a line to known_maps() in support/evaluation.hpp.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "support/arguments.hpp"
+#include "support/evaluation.hpp"
+#include "support/inputs.hpp"
+#include "support/npy.hpp"
+#include "support/report.hpp"
+
+namespace {
+
+using namespace examples;
+
+constexpr int kBadInput = 2;
+
+/// A map with its number of features, as often as it is to be run.
+struct Choice {
+  Map map;
+  Index features;  // random maps only
+};
+
+/// In the order of --maps, or of the registry.
+std::vector<Choice> choices(const Arguments& arguments, const std::vector<Map>& known) {
+  std::vector<Map> maps;
+  for (const std::string& name : arguments.maps) {
+    const auto found =
+        std::find_if(known.begin(), known.end(), [&](const auto& m) { return m.name == name; });
+    if (found == known.end()) {
+      std::string names;
+      for (const auto& other : known) names += " " + other.name;
+      throw UsageError("--maps: no map is called '" + name + "'; there are:" + names);
+    }
+    maps.push_back(*found);
+  }
+  if (maps.empty()) {
+    std::copy_if(known.begin(), known.end(), std::back_inserter(maps),
+                 [](const auto& m) { return m.by_default; });
+  }
+  std::vector<Choice> result;
+  for (const Map& map : maps) {
+    if (!map.random) result.push_back({map, 0});
+    for (const std::int64_t m : arguments.features) {
+      if (map.random) result.push_back({map, static_cast<Index>(m)});
+    }
+  }
+  return result;
+}
+
+/// Which ways to run a head: not causal, causal or both, in this order.
+std::vector<bool> causalities(const Arguments& arguments, const Head& head) {
+  if (arguments.as_shipped && head.causal) return {*head.causal};
+  if (arguments.causal) return {*arguments.causal};
+  return {false, true};
+}
+
+/// One file takes one output; heads that came stacked in one file go stacked into one.
+void check_one_output(const Arguments& arguments, const Heads& inputs, const std::vector<Choice>& chosen) {
+  if (chosen.size() != 1) throw UsageError("--out needs one map: --maps A, and for performer --features M");
+  if (inputs.heads.size() != 1 && !inputs.stacked) throw UsageError("--out needs one head: --heads A");
+  if (causalities(arguments, inputs.heads.front()).size() != 1) {
+    throw UsageError("--out needs one causality: --causal yes or --causal no");
+  }
+}
+
+void compare(const Arguments& arguments, const Heads& inputs) {
+  const std::vector<Map> known = known_maps(arguments.seed);
+  const std::vector<Choice> chosen = choices(arguments, known);
+  const Map& uniform = known.back();
+
+  const bool keep_outputs = !arguments.out.empty();
+  if (keep_outputs) check_one_output(arguments, inputs, chosen);
+  std::vector<pa::Matrix<float>> outputs;
+
+  if (arguments.json) {
+    std::puts("[");
+  } else {
+    print_table_head();
+  }
+  for (const Head& head : inputs.heads) {
+    const std::vector<bool> ways = causalities(arguments, head);
+    for (std::size_t way = 0; way < ways.size(); ++way) {
+      const Trial trial(head, ways[way]);
+      pa::Matrix<float> out;
+      Experiment experiment{head, ways[way], {}, uniform.run(trial, 0, out)};
+      for (const Choice& choice : chosen) {
+        experiment.results.push_back(choice.map.run(trial, choice.features, out));
+      }
+      const bool last = &head == &inputs.heads.back() && way + 1 == ways.size();
+      arguments.json ? print_json(experiment, last) : print_table(experiment);
+      if (keep_outputs) outputs.push_back(out);
+    }
+  }
+  if (arguments.json) {
+    std::puts("]");
+  } else {
+    print_table_foot();
+  }
+  if (keep_outputs) npy::write(arguments.out, outputs, inputs.stacked);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Arguments arguments = parse_arguments(std::vector<std::string>(argv + 1, argv + argc));
+    if (arguments.help) {
+      std::printf("%s%s", kUsage.data(), kHelp.data());
+      return 0;
+    }
+    const Heads inputs = arguments.q.empty() ? read_shipped_heads(PHIATTN_DATA_DIR "/heads", arguments.heads)
+                                             : read_heads(arguments.q, arguments.k, arguments.v);
+    compare(arguments, inputs);
+    return 0;
+  } catch (const UsageError& error) {
+    std::fprintf(stderr, "compare: %s\n%s", error.what(), kUsage.data());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "compare: %s\n", error.what());
+  }
+  return kBadInput;
+}

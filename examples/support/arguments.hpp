@@ -1,0 +1,146 @@
+// The command line of compare. Next: inputs.hpp.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace examples {
+
+inline constexpr std::string_view kUsage =
+    "usage: compare [--q F --k F --v F | --heads A,B] [--causal yes|no|both] [--maps A,B] [--features M,N]\n"
+    "               [--seed N] [--json] [--out F] [--help]\n";
+
+inline constexpr std::string_view kHelp = R"(
+Compares approximations of softmax attention with the exact result, on real attention heads.
+
+  --q F --k F --v F   .npy files of queries (n_q, d), keys (n_k, d) and values (n_k, dv), or each with
+                      the same number of heads in front: (heads, n, d). float16, float32 or float64,
+                      before the scale 1/sqrt(d). The maps run in float, the exact result in double.
+                      Without them, the heads that come with phiattn.
+  --heads A,B         of those only these: easy_a easy_b medium_a medium_b hard_local hard_nonlocal
+  --causal yes|no|both
+                      yes: a query sees no later key (the last query sees all keys). Without it, the
+                      shipped heads are run as their models use them, your files both ways.
+  --maps A,B          of these maps:
+                        softmax    exp(q.k), exact, in O(n^2)
+                        performer  positive random features of exp(q.k)
+                        taylor     1 + q.k + (q.k)^2/2; taylor3: up to degree 3
+                        limit      (1 + q.k/2)^2, an exponential limit; limit3, limit4: of degree 3, 4
+                        elu        phi(x) = elu(x) + 1, a similarity of its own
+                        uniform    every key weighs the same: the least that a map must beat
+                      Without it all but taylor3, limit3 and limit4 (slow: 47905 features for d = 64).
+  --features M,N      numbers of random features; 64,256,1024
+  --seed N            of the random features; 0
+  --json              an array of objects instead of tables; null stands for what is not finite, not
+                      measured, or not there (features of softmax)
+  --out F             writes the output, as .npy; needs one head, one causality and one map
+
+Exit code 2: bad usage, or a file that is malformed or does not fit the others.
+)";
+
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Arguments {
+  std::string q, k, v;             // all empty: the shipped heads
+  std::vector<std::string> heads;  // empty: all
+  std::optional<bool> causal;      // none: both, or see as_shipped
+  bool as_shipped = true;          // every shipped head as its model uses it
+  std::vector<std::string> maps;   // empty: the default ones
+  std::vector<std::int64_t> features{64, 256, 1024};
+  std::uint64_t seed = 0;
+  std::string out;
+  bool json = false;
+  bool help = false;
+};
+
+namespace detail {
+
+inline std::vector<std::string> split_at_commas(const std::string& flag, const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  for (const std::string& part : parts) {
+    if (part.empty()) throw UsageError(flag + ": got '" + text + "', expected a list like A,B");
+  }
+  return parts;
+}
+
+template <class T>
+T number(const std::string& flag, const std::string& text, T least, T most) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    throw UsageError(flag + ": got '" + text + "', expected a whole number from " + std::to_string(least) +
+                     " to " + std::to_string(most));
+  }
+  return value;
+}
+
+}  // namespace detail
+
+/// @throws UsageError  saying what is wrong
+inline Arguments parse_arguments(const std::vector<std::string>& words) {
+  constexpr std::int64_t kMostFeatures = 1 << 20;
+  Arguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& flag = words[i];
+    const auto value = [&]() -> const std::string& {
+      if (i + 1 == words.size()) throw UsageError(flag + ": expected a value behind it");
+      return words[++i];
+    };
+    if (flag == "--help" || flag == "-h") {
+      arguments.help = true;
+    } else if (flag == "--json") {
+      arguments.json = true;
+    } else if (flag == "--q") {
+      arguments.q = value();
+    } else if (flag == "--k") {
+      arguments.k = value();
+    } else if (flag == "--v") {
+      arguments.v = value();
+    } else if (flag == "--out") {
+      arguments.out = value();
+    } else if (flag == "--heads") {
+      arguments.heads = detail::split_at_commas("--heads", value());
+    } else if (flag == "--maps") {
+      arguments.maps = detail::split_at_commas("--maps", value());
+    } else if (flag == "--features") {
+      arguments.features.clear();
+      for (const std::string& text : detail::split_at_commas("--features", value())) {
+        arguments.features.push_back(detail::number<std::int64_t>("--features", text, 1, kMostFeatures));
+      }
+    } else if (flag == "--seed") {
+      arguments.seed = detail::number<std::uint64_t>("--seed", value(), 0, UINT64_MAX);
+    } else if (flag == "--causal") {
+      const std::string& choice = value();
+      if (choice != "yes" && choice != "no" && choice != "both") {
+        throw UsageError("--causal: got '" + choice + "', expected yes, no or both");
+      }
+      arguments.as_shipped = false;
+      arguments.causal = choice == "both" ? std::nullopt : std::optional(choice == "yes");
+    } else {
+      throw UsageError("unknown argument '" + flag + "'");
+    }
+  }
+  const bool some = !arguments.q.empty() || !arguments.k.empty() || !arguments.v.empty();
+  const bool all = !arguments.q.empty() && !arguments.k.empty() && !arguments.v.empty();
+  if (some && !all) throw UsageError("--q, --k and --v go together: give all three or none");
+  if (some && !arguments.heads.empty())
+    throw UsageError("--heads chooses among the shipped heads, not your files");
+  return arguments;
+}
+
+}  // namespace examples
