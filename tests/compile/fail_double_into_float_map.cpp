@@ -1,0 +1,9 @@
+// expect: an input would narrow
+#include <phiattn/phiattn.hpp>
+
+using namespace phiattn;
+
+int main() {
+  const Matrix<double> x = Matrix<double>::Random(4, 3);
+  attention(EluFeatures<float>(3), x, x, x);
+}

@@ -1,0 +1,10 @@
+// expect: an output would narrow from double
+#include <phiattn/phiattn.hpp>
+
+using namespace phiattn;
+
+int main() {
+  const Matrix<double> x = Matrix<double>::Random(4, 3);
+  Matrix<float> out(4, 3);
+  attention(EluFeatures<double>(3), x, x, x, out);
+}

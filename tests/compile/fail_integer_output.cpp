@@ -1,0 +1,10 @@
+// expect: an output holds float, double, Eigen::half or Eigen::bfloat16
+#include <phiattn/phiattn.hpp>
+
+using namespace phiattn;
+
+int main() {
+  const Matrix<float> x = Matrix<float>::Ones(4, 3);
+  Matrix<int> out(4, 3);
+  attention(ExponentialKernel<float>(), x, x, x, out);
+}

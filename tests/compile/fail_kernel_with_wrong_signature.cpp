@@ -1,0 +1,17 @@
+// expect: the type says that it is a SignedKernel, but does not model that concept
+#include <phiattn/phiattn.hpp>
+
+using namespace phiattn;
+
+/// It says what it is, and gives one pair where a tile is asked for.
+struct PairwiseKernel {
+  using Scalar = float;
+  using Kind = SignedKernelTag;
+  static double default_scale(Index) { return 1; }
+  float signed_similarity(const RowVector<float>& q, const RowVector<float>& k) const { return q.dot(k); }
+};
+
+int main() {
+  const Matrix<float> x = Matrix<float>::Random(4, 3);
+  attention(PairwiseKernel(), x, x, x);
+}

@@ -1,0 +1,19 @@
+// expect: the type says that it is a LogFeatureMap, but does not model that concept
+#include <phiattn/phiattn.hpp>
+
+using namespace phiattn;
+
+/// It says what it is, and lacks dimension().
+struct MapWithoutDimension : LogFeatureMapBase<MapWithoutDimension, float> {
+  Index feature_dimension() const { return 3; }
+  void log_features(const ConstMatrixRef<float>& x, Index, MatrixRef<float> features,
+                    VectorRef<float> log_scale) const {
+    features = x;
+    log_scale.setZero();
+  }
+};
+
+int main() {
+  const Matrix<float> x = Matrix<float>::Random(4, 3);
+  attention(MapWithoutDimension(), x, x, x);
+}

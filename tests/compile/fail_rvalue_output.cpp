@@ -1,0 +1,9 @@
+// expect: no matching function for call to .*attention
+#include <phiattn/phiattn.hpp>
+
+using namespace phiattn;
+
+int main() {
+  const Matrix<float> x = Matrix<float>::Random(4, 3);
+  attention(EluFeatures<float>(3), x, x, x, Matrix<float>(4, 3));
+}

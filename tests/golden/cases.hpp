@@ -1,0 +1,131 @@
+// What the golden tests share: the case in a file, every way to run it, and how exact the results must be.
+#pragma once
+
+#include <phiattn/phiattn.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/json.hpp"
+
+namespace golden {
+
+using phiattn::Index;
+using phiattn::Matrix;
+using phiattn::Vector;
+
+/// q, k, v and the options that a golden file states.
+struct Case {
+  explicit Case(const nlohmann::json& json)
+      : q(matrix(json["q"])), k(matrix(json["k"])), v(matrix(json["v"])), scale(json.value("scale", 1.0)) {
+    if (json.contains("causal") && json["causal"] == true) options.causality = phiattn::Causality::causal;
+    options.scale = scale;
+  }
+
+  Matrix<double> q, k, v;
+  double scale;
+  phiattn::AttentionOptions options;
+
+  bool causal() const { return options.causality == phiattn::Causality::causal; }
+  Matrix<double> scaled(const Matrix<double>& x) const { return std::sqrt(scale) * x; }
+  double largest_value() const { return v.cwiseAbs().maxCoeff(); }
+};
+
+/// a b^T: products compile slowly, so there is one.
+inline Matrix<double> products(const Matrix<double>& a, const Matrix<double>& b) { return a * b.transpose(); }
+
+/// max |actual - expected|, NaN if any entry is: no bound admits it.
+inline double distance(const Matrix<double>& actual, const Matrix<double>& expected) {
+  REQUIRE(actual.rows() == expected.rows());
+  REQUIRE(actual.cols() == expected.cols());
+  return (actual - expected).cwiseAbs().maxCoeff<Eigen::PropagateNaN>();
+}
+
+/// max |actual - expected| / size, entry by entry
+inline double distance(const Matrix<double>& actual, const Matrix<double>& expected,
+                       const Matrix<double>& size) {
+  return distance(actual.cwiseQuotient(size), expected.cwiseQuotient(size));
+}
+
+/// max |actual / expected - 1|; 0 must be 0.
+inline double relative_distance(const Matrix<double>& actual, const Matrix<double>& expected) {
+  const Matrix<double> size =
+      expected.unaryExpr([](double x) { return x == 0 ? std::numeric_limits<double>::min() : std::abs(x); });
+  return distance(actual, expected, size);
+}
+
+/// Relative error of a weight exp(x), where x is a sum of `terms` products whose absolute values sum to `size`: one
+/// unit roundoff of `size` an addition, and 16 for what else is done to a weight (rounding the inputs, scaling them,
+/// shifting, the exponential). Counted twice, for numerator and normaliser; made in S here and in double by the file.
+template <class S>
+double rounding(Index terms, double size) {
+  constexpr double kUnit =
+      (static_cast<double>(std::numeric_limits<S>::epsilon()) + std::numeric_limits<double>::epsilon()) / 2;
+  return std::expm1(2 * static_cast<double>(terms + 16) * kUnit * (1 + size));
+}
+
+template <class F>
+auto empty_memory(const F& similarity, Index dv, const phiattn::AttentionOptions& options) {
+  if constexpr (phiattn::Kernel<F>) {
+    return phiattn::KeyValueCache<F>(similarity, dv, options);
+  } else {
+    return phiattn::LinearState<F>(similarity, dv, options);
+  }
+}
+
+/// Attention with log-normaliser and sign by the definition: each query reads a memory of just the keys it sees.
+template <class F>
+phiattn::Partial<double> read_each_query(const F& similarity, const Case& given) {
+  using S = typename F::Scalar;
+  const Matrix<S> q = given.q.cast<S>(), k = given.k.cast<S>(), v = given.v.cast<S>();
+  auto all = phiattn::Partial<double>::empty(q.rows(), v.cols());
+  auto memory = empty_memory(similarity, v.cols(), given.options);
+  if (!given.causal()) memory.append(k, v);
+  for (Index t = 0; t < q.rows(); ++t) {
+    if (given.causal()) memory.append(k.middleRows(t, 1), v.middleRows(t, 1));
+    const phiattn::Partial<S> one = memory.read_partial(q.middleRows(t, 1));
+    all.out.row(t) = one.out.template cast<double>();
+    all.log_normaliser(t) = static_cast<double>(one.log_normaliser(0));
+    all.sign(t) = static_cast<double>(one.sign(0));
+  }
+  return all;
+}
+
+/// The outputs of attention() in chunks of every size and, where causal, of a memory advanced by such blocks.
+template <class F>
+void check_out(const F& similarity, const Case& given, const Matrix<double>& expected, double bound) {
+  using S = typename F::Scalar;
+  const Matrix<S> q = given.q.cast<S>(), k = given.k.cast<S>(), v = given.v.cast<S>();
+  Matrix<double> out(q.rows(), v.cols());
+  phiattn::attention(similarity, q, k, v, out, given.options);
+  CHECK(distance(out, expected) <= bound);
+  CHECK(distance(read_each_query(similarity, given).out, expected) <= bound);
+  for (Index chunk = 1; chunk <= k.rows(); ++chunk) {
+    CAPTURE(chunk);
+    phiattn::AttentionOptions options = given.options;
+    options.chunk = chunk;
+    phiattn::attention(similarity, q, k, v, out, options);
+    CHECK(distance(out, expected) <= bound);
+    if (!given.causal()) continue;
+    auto memory = empty_memory(similarity, v.cols(), given.options);
+    for (Index first = 0; first < q.rows(); first += chunk) {
+      const Index n = std::min(chunk, q.rows() - first);
+      memory.advance(q.middleRows(first, n), k.middleRows(first, n), v.middleRows(first, n),
+                     out.middleRows(first, n));
+    }
+    CHECK(distance(out, expected) <= bound);
+  }
+}
+
+/// The matrix of weights itself.
+template <class F>
+Matrix<double> weights(const F& similarity, const Case& given) {
+  using S = typename F::Scalar;
+  const Matrix<S> q = given.q.cast<S>(), k = given.k.cast<S>();
+  return phiattn::attention_weights(similarity, q, k, given.options).template cast<double>();
+}
+
+}  // namespace golden

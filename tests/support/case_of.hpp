@@ -1,0 +1,68 @@
+// How a similarity of the library becomes a case of the laws.
+#pragma once
+
+#include <phiattn/attention/attention.hpp>
+
+#include "support/similarities.hpp"
+
+namespace laws {
+
+template <class S>
+template <class M>
+struct Memory<S>::Model : Concept {
+  explicit Model(M m) : memory(std::move(m)) {}
+  std::unique_ptr<Concept> clone() const override { return std::make_unique<Model>(*this); }
+  void append(const Input<S>& k, const Input<S>& v) override { memory.append(k, v); }
+  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) override {
+    memory.append(k, v, log_weights);
+  }
+  Matrix<S> read(const Input<S>& q, Index first) const override { return memory.read(q, first); }
+  AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first) const override {
+    return memory.read(q, out, first);
+  }
+  Partial<S> read_partial(const Input<S>& q, Index first) const override { return memory.read_partial(q, first); }
+  Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v) override {
+    return memory.advance(q, k, v);
+  }
+  AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out) override {
+    return memory.advance(q, k, v, out);
+  }
+  void merge(const Concept& other) override { memory.merge(dynamic_cast<const Model&>(other).memory); }
+  Index size() const override { return memory.size(); }
+  Index value_dimension() const override { return memory.value_dimension(); }
+
+  M memory;
+};
+
+template <class S>
+template <phiattn::Memory M>
+  requires(!std::same_as<M, Memory<S>>)
+Memory<S>::Memory(M memory) : model_(std::make_unique<Model<M>>(std::move(memory))) {}
+
+template <class F>
+struct MemoryFor {
+  using type = phiattn::KeyValueCache<F>;
+};
+template <phiattn::FeatureMap F>
+struct MemoryFor<F> {
+  using type = phiattn::LinearState<F>;
+};
+
+/// @param make      d -> the similarity under test
+/// @param expected  d -> its formula
+template <class Make, class F = std::invoke_result_t<Make, Index>, class S = typename F::Scalar>
+Case<S> case_of(std::string name, bool positive, Make make, std::function<oracle::Similarity(Index)> expected) {
+  return {std::move(name), positive, phiattn::FeatureMap<F>, std::move(expected),
+          [make](const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
+                 const AttentionOptions& options) {
+            return phiattn::attention(make(q.cols()), q, k, v, out, options);
+          },
+          [make](const Input<S>& q, const Input<S>& k, const AttentionOptions& options) {
+            return phiattn::attention_weights(make(q.cols()), q, k, options);
+          },
+          [make](Index d, Index dv, const AttentionOptions& options) {
+            return Memory<S>(typename MemoryFor<F>::type(make(d), dv, options));
+          }};
+}
+
+}  // namespace laws

@@ -1,0 +1,354 @@
+// Every kind of Eigen expression comes in and goes out, and gives what plain matrices give.
+#include <phiattn/phiattn.hpp>
+
+#include <cmath>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace phiattn;
+
+namespace {
+
+constexpr Index kNq = 9;
+constexpr Index kNk = 11;
+constexpr Index kD = 4;
+constexpr Index kDv = 3;
+
+template <class S>
+Matrix<S> some(Index rows, Index cols, double seed = 1) {
+  return Matrix<S>::NullaryExpr(rows, cols, [=](Index i, Index j) {
+    return static_cast<S>(std::sin(seed + 3.7 * static_cast<double>(i * cols + j)));
+  });
+}
+
+/// Rounded to the grid of T, so that storing it in T changes nothing.
+template <class T>
+Matrix<float> on_grid(const Matrix<float>& x) {
+  return x.cast<T>().template cast<float>();
+}
+
+/// A chunk smaller than the inputs, so that each is loaded in pieces.
+const AttentionOptions kOptions{.chunk = 4};
+
+/// The reference of all tests below.
+struct Tokens {
+  Matrix<float> q = some<float>(kNq, kD, 1);
+  Matrix<float> k = some<float>(kNk, kD, 2);
+  Matrix<float> v = some<float>(kNk, kDv, 3);
+  PositiveRandomFeatures<float> map{some<float>(6, kD, 4)};
+  ExponentialKernel<float> kernel;
+};
+
+/// Attention with queries, keys or values given as x is bit for bit that with the plain matrix of the same numbers.
+void check_same(const Input<float>& x, const Matrix<float>& plain) {
+  const Tokens t;
+  REQUIRE(plain.rows() == kNk);
+  REQUIRE(plain.cols() == kD);
+  CHECK(attention(t.map, t.q, x, t.v, kOptions) == attention(t.map, t.q, plain, t.v, kOptions));
+  CHECK(attention(t.kernel, t.q, x, t.v, kOptions) == attention(t.kernel, t.q, plain, t.v, kOptions));
+  CHECK(attention(t.map, t.q, t.k, x, kOptions) == attention(t.map, t.q, t.k, plain, kOptions));
+  CHECK(attention(t.map, x, t.k, t.v, kOptions) == attention(t.map, plain, t.k, t.v, kOptions));
+}
+
+template <class X>
+void check_comes_in(const X& x) {
+  check_same(x, x.matrix());
+}
+
+/// What attention writes into `out` is what it returns.
+void write_to(const Output<float>& out) {
+  const Tokens t;
+  CHECK(attention(t.map, t.q, t.k, t.v, out, kOptions).ok());
+}
+
+template <class Out>
+void check_goes_out(Out&& out) {
+  write_to(std::forward<Out>(out));
+  const Tokens t;
+  const Matrix<float> written = out.matrix().template cast<float>();
+  CHECK(written == attention(t.map, t.q, t.k, t.v, kOptions));
+}
+
+using ColumnMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
+
+}  // namespace
+
+TEST_CASE("inputs of any storage order, stride and view", "[input]") {
+  const Matrix<float> x = some<float>(kNk, kD, 5);
+  SECTION("row-major") { check_comes_in(x); }
+  SECTION("column-major") { check_comes_in(ColumnMajor(x)); }
+  SECTION("fixed size") {
+    check_comes_in(Eigen::Matrix<float, kNk, kD>(x));
+    check_comes_in(Eigen::Matrix<float, kNk, kD, Eigen::RowMajor>(x));
+  }
+  SECTION("fixed number of columns") { check_comes_in(Eigen::Matrix<float, Eigen::Dynamic, kD>(x)); }
+  SECTION("transpose") {
+    const Matrix<float> transposed = x.transpose();
+    check_comes_in(transposed.transpose());
+    const ColumnMajor columns = x.transpose();
+    check_comes_in(columns.transpose());
+  }
+  SECTION("blocks of a larger matrix") {
+    const Matrix<float> rows = some<float>(kNk + 3, kD + 5, 6);
+    const ColumnMajor columns = rows;
+    check_comes_in(rows.block(2, 3, kNk, kD));
+    check_comes_in(columns.block(2, 3, kNk, kD));
+    check_comes_in(columns.block(2, 3, kNk, kD).topRows(kNk).leftCols(kD));
+  }
+  SECTION("array") {
+    check_comes_in(x.array());
+    check_comes_in(Eigen::ArrayXXf(x.array()));
+  }
+  SECTION("Ref") { check_comes_in(Eigen::Ref<const Matrix<float>>(x)); }
+  SECTION("indexed views") {
+    const Matrix<float> wide = some<float>(2 * kNk, 2 * kD, 7);
+    const std::vector<int> odd = {7, 1, 5, 3};
+    check_comes_in(wide(Eigen::seqN(0, kNk, 2), odd));
+    check_comes_in(wide(Eigen::seqN(1, kNk), Eigen::seqN(0, kD)));
+    check_comes_in(wide(Eigen::seqN(0, kNk, Eigen::fix<2>), Eigen::seqN(0, kD, Eigen::fix<2>)));
+  }
+  SECTION("reversed") { check_comes_in(x.reverse()); }
+}
+
+TEST_CASE("inputs from maps with strides, zero strides included", "[input]") {
+  using Strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
+  const std::vector<float> numbers = [] {
+    const Matrix<float> x = some<float>(1, 400, 8);
+    return std::vector<float>(x.data(), x.data() + x.size());
+  }();
+  const auto row_major = [&](Index outer, Index inner) {
+    return Eigen::Map<const Matrix<float>, 0, Strides>(numbers.data(), kNk, kD, Strides(outer, inner));
+  };
+  const auto column_major = [&](Index outer, Index inner) {
+    return Eigen::Map<const ColumnMajor, 0, Strides>(numbers.data(), kNk, kD, Strides(outer, inner));
+  };
+  SECTION("contiguous rows") { check_comes_in(row_major(kD + 2, 1)); }
+  SECTION("inner and outer stride") {
+    check_comes_in(row_major(3 * kD + 1, 3));
+    check_comes_in(column_major(2 * kNk + 5, 2));
+  }
+  SECTION("rows that overlap: a sliding window") { check_comes_in(row_major(1, 1)); }
+  SECTION("broadcast along rows") { check_comes_in(row_major(0, 1)); }
+  SECTION("broadcast along columns") { check_comes_in(row_major(1, 0)); }
+  SECTION("broadcast along both") { check_comes_in(column_major(0, 0)); }
+}
+
+TEST_CASE("a vector is n tokens of one number", "[input]") {
+  const Vector<float> q = some<float>(kNq, 1), k = some<float>(kNk, 1), v = some<float>(kNk, 1, 2);
+  const ExponentialKernel<float> kernel;
+  const Matrix<float> out = attention(kernel, q, k, v, kOptions);
+  CHECK(out == attention(kernel, Matrix<float>(q), Matrix<float>(k), Matrix<float>(v), kOptions));
+
+  Vector<float> into(kNq);
+  attention(kernel, q, k, v, into, kOptions);
+  CHECK(into == out);
+  const Eigen::Vector4f fixed(1, 2, 3, 4);
+  CHECK(attention(kernel, fixed, fixed, fixed).rows() == 4);
+  // A row of a matrix is one token.
+  const Tokens t;
+  CHECK(attention(t.kernel, t.q.row(2), t.k, t.v) ==
+        attention(t.kernel, Matrix<float>(t.q.row(2)), t.k, t.v));
+}
+
+TEST_CASE("an expression that costs something is evaluated once", "[input]") {
+  const Tokens t;
+  Index evaluated = 0;
+  const auto counted = t.k.unaryExpr([&evaluated](float x) {
+    ++evaluated;
+    return 2 * x;
+  });
+  const Matrix<float> doubled = 2 * t.k;
+  for (const Causality causality : {Causality::none, Causality::causal}) {
+    const AttentionOptions options{.causality = causality, .chunk = 2};
+    evaluated = 0;
+    CHECK(attention(t.map, t.q, counted, t.v, options) == attention(t.map, t.q, doubled, t.v, options));
+    CHECK(evaluated == t.k.size());
+    evaluated = 0;
+    CHECK(attention(t.kernel, t.q, counted, t.v, options) == attention(t.kernel, t.q, doubled, t.v, options));
+    CHECK(evaluated == t.k.size());
+  }
+  // A block of an expression evaluates that block and no more; a product is what it is as a matrix.
+  evaluated = 0;
+  attention(t.kernel, t.q, counted.topRows(5), t.v.topRows(5));
+  CHECK(evaluated == 5 * kD);
+  const Matrix<float> weights = some<float>(kD, kD, 9);
+  CHECK(attention(t.map, t.q * weights, t.k * weights, t.v) ==
+        attention(t.map, Matrix<float>(t.q * weights), Matrix<float>(t.k * weights), t.v));
+}
+
+TEMPLATE_TEST_CASE("half and bfloat16 come in and go out, computed in float", "[input]", Eigen::half,
+                   Eigen::bfloat16) {
+  const Tokens t;
+  const Matrix<TestType> q = t.q.cast<TestType>(), k = t.k.cast<TestType>(), v = t.v.cast<TestType>();
+  const Matrix<float> expected =
+      attention(t.map, on_grid<TestType>(t.q), on_grid<TestType>(t.k), on_grid<TestType>(t.v), kOptions);
+  CHECK(attention(t.map, q, k, v, kOptions) == expected);
+  const Eigen::Matrix<TestType, Eigen::Dynamic, Eigen::Dynamic> columns = k;
+  CHECK(attention(t.map, q, columns, v, kOptions) == expected);
+  const Matrix<TestType> wide = q.replicate(1, 2);
+  CHECK(attention(t.map, wide.rightCols(kD), k, v, kOptions) == expected);
+
+  Matrix<TestType> out(kNq, kDv);
+  attention(t.map, q, k, v, out, kOptions);
+  CHECK(out == expected.cast<TestType>());
+  // Into double, whose numbers they are too.
+  CHECK(attention(ExponentialKernel<double>(), q, k, v) ==
+        attention(ExponentialKernel<double>(), q.template cast<double>(), k.template cast<double>(),
+                  v.template cast<double>()));
+}
+
+TEST_CASE("float widens to double, argument by argument", "[input]") {
+  const Tokens t;
+  const ExponentialKernel<double> kernel;
+  const Matrix<double> q = t.q.cast<double>(), k = t.k.cast<double>(), v = t.v.cast<double>();
+  const Matrix<double> expected = attention(kernel, q, k, v);
+  CHECK(attention(kernel, t.q, t.k, t.v) == expected);
+  CHECK(attention(kernel, t.q, k, t.v.cast<Eigen::half>().cast<double>()).rows() == kNq);
+  CHECK(attention(kernel, q, t.k, v) == expected);
+}
+
+TEST_CASE("outputs of any storage order, stride and view", "[output]") {
+  const float rest = -77;
+  SECTION("row-major") {
+    Matrix<float> out(kNq, kDv);
+    check_goes_out(out);
+  }
+  SECTION("column-major") {
+    ColumnMajor out(kNq, kDv);
+    check_goes_out(out);
+  }
+  SECTION("fixed size") {
+    Eigen::Matrix<float, kNq, kDv> out;
+    check_goes_out(out);
+  }
+  SECTION("temporary blocks, and nothing around them") {
+    Matrix<float> out = Matrix<float>::Constant(kNq + 4, kDv + 2, rest);
+    check_goes_out(out.block(3, 1, kNq, kDv));
+    out.block(3, 1, kNq, kDv).setConstant(rest);
+    CHECK((out.array() == rest).all());
+    Matrix<float> tall(kNq + 1, kDv);
+    check_goes_out(tall.topRows(kNq));
+  }
+  SECTION("transpose") {
+    Matrix<float> out(kDv, kNq);
+    check_goes_out(out.transpose());
+  }
+  SECTION("map with strides, and nothing between") {
+    using Strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
+    std::vector<float> numbers(kNq * 2 * (kDv + 1), rest);
+    Eigen::Map<Matrix<float>, 0, Strides> out(numbers.data(), kNq, kDv, Strides(2 * (kDv + 1), 2));
+    check_goes_out(out);
+    for (std::size_t i = 1; i < numbers.size(); i += 2) CHECK(numbers[i] == rest);
+  }
+  SECTION("array") {
+    Eigen::ArrayXXf out(kNq, kDv);
+    check_goes_out(out);
+    Matrix<float> matrix(kNq, kDv);
+    check_goes_out(matrix.array());
+  }
+  SECTION("Ref") {
+    Matrix<float> out(kNq, kDv);
+    Eigen::Ref<Matrix<float>> ref(out);
+    check_goes_out(ref);
+  }
+  SECTION("double out of float") {
+    Matrix<double> out(kNq, kDv);
+    check_goes_out(out);
+  }
+  SECTION("indexed view") {
+    Matrix<float> out(kNq, 2 * kDv);
+    const std::vector<int> columns = {4, 0, 2};
+    check_goes_out(out(Eigen::seqN(0, kNq), columns));
+  }
+}
+
+TEST_CASE("memories read and advance into the same kinds of outputs", "[output]") {
+  const Tokens t;
+  const Matrix<float> k = t.k.topRows(kNq), v = t.v.topRows(kNq);
+  const auto check = [&](const auto& empty) {
+    auto plain = empty, memory = empty;
+    const Matrix<float> advanced = plain.advance(t.q, k, v);
+    ColumnMajor out(kNq + 1, kDv);
+    memory.advance(t.q, k, v, out.bottomRows(kNq));
+    CHECK(out.bottomRows(kNq) == advanced);
+    memory.read(t.q, out.topRows(kNq));
+    CHECK(out.topRows(kNq) == memory.read(t.q));
+    Matrix<Eigen::bfloat16> narrow(kNq, kDv);
+    memory.read(t.q, narrow);
+    CHECK(narrow == memory.read(t.q).template cast<Eigen::bfloat16>());
+  };
+  check(KeyValueCache<ExponentialKernel<float>>(t.kernel, kDv, kOptions));
+  check(LinearState<PositiveRandomFeatures<float>>(t.map, kDv, kOptions));
+}
+
+TEST_CASE("q, k, v and out as the columns of one packed buffer", "[output]") {
+  const Tokens t;
+  const Matrix<float> q = t.k.topRows(kNq), k = some<float>(kNq, kD, 5), v = some<float>(kNq, kDv, 6);
+  Matrix<float> packed(kNq, 2 * kD + 2 * kDv);
+  for (const Causality causality : {Causality::none, Causality::causal}) {
+    const AttentionOptions options{.causality = causality, .chunk = 4};
+    packed << q, k, v, Matrix<float>::Zero(kNq, kDv);
+    attention(t.map, packed.leftCols(kD), packed.middleCols(kD, kD), packed.middleCols(2 * kD, kDv),
+              packed.rightCols(kDv), options);
+    CHECK(packed.rightCols(kDv) == attention(t.map, q, k, v, options));
+    CHECK(packed.leftCols(kD) == q);
+    CHECK(packed.middleCols(kD, kD) == k);
+    CHECK(packed.middleCols(2 * kD, kDv) == v);
+  }
+  // Rows of one buffer, too: new tokens above, the output below.
+  Matrix<float> stacked(2 * kNq, kD);
+  stacked << q, k;
+  attention(t.kernel, q, q, v, stacked.bottomRows(kNq).leftCols(kDv));
+  CHECK(stacked.topRows(kNq) == q);
+  // One column too many, and out runs into v.
+  CHECK_THROWS_AS(attention(t.map, packed.leftCols(kD), packed.middleCols(kD, kD),
+                            packed.middleCols(2 * kD, kDv), packed.middleCols(2 * kD + 1, kDv)),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(attention(t.map, packed.leftCols(kD), packed.middleCols(kD, kD),
+                            packed.middleCols(2 * kD, kDv), packed.leftCols(kDv)),
+                  std::invalid_argument);
+}
+
+TEST_CASE("options are never taken for an output", "[output]") {
+  const Tokens t;
+  AttentionOptions options{.causality = Causality::causal};
+  const AttentionOptions constant = options;
+  const Matrix<float> expected = attention(t.map, t.q, t.k, t.v, constant);
+  // Every one of these returns the matrix, not the status.
+  const auto is_matrix = [&](const Matrix<float>& out) { return out == expected; };
+  CHECK(is_matrix(attention(t.map, t.q, t.k, t.v, options)));
+  CHECK(is_matrix(attention(t.map, t.q, t.k, t.v, AttentionOptions{options})));
+  CHECK(is_matrix(attention(t.map, t.q, t.k, t.v, {.causality = Causality::causal})));
+  CHECK(is_matrix(attention(t.kernel, t.q, t.k, t.v, options)) == false);
+  CHECK(attention(t.map, t.q, t.k, t.v, {}) == attention(t.map, t.q, t.k, t.v));
+  static_assert(!std::is_constructible_v<Output<float>, AttentionOptions&>);
+  static_assert(!std::is_constructible_v<Output<float>, const AttentionOptions&>);
+  static_assert(!std::is_constructible_v<Output<float>, const Matrix<float>&>);
+  static_assert(!std::is_constructible_v<Output<float>, Matrix<float>>);
+  static_assert(std::is_constructible_v<Output<float>, Matrix<float>&>);
+  static_assert(std::is_constructible_v<Output<float>, Eigen::Block<Matrix<float>>>);
+
+  Matrix<float> out(kNq, kDv);
+  attention(t.map, t.q, t.k, t.v, out, options);
+  CHECK(out == expected);
+  attention(t.map, t.q, t.k, t.v, out, {.causality = Causality::causal});
+  CHECK(out == expected);
+}
+
+TEST_CASE("empty inputs give empty or zero outputs", "[input]") {
+  const Tokens t;
+  const auto check = [&](const auto& similarity) {
+    for (const Causality causality : {Causality::none, Causality::causal}) {
+      const AttentionOptions options{.causality = causality};
+      CHECK(attention(similarity, t.q.topRows(0), t.k, t.v, options).rows() == 0);
+      CHECK(attention(similarity, t.q, t.k.topRows(0), t.v.topRows(0), options) ==
+            Matrix<float>::Zero(kNq, kDv));
+      CHECK(attention(similarity, t.q, t.k, t.v.leftCols(0), options).cols() == 0);
+    }
+  };
+  check(t.kernel);
+  check(t.map);
+}
