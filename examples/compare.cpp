@@ -1,8 +1,8 @@
 // Compares approximations of softmax attention with the exact result on real attention heads: time, memory
 // and error, next to the error of attending to every key alike. See compare --help.
 //
-// The rooms: support/arguments.hpp, inputs.hpp (npy.hpp), evaluation.hpp (heap_meter.hpp), report.hpp. To
-// compare a map of your own, add a line to known_maps() in support/evaluation.hpp.
+// The rooms: support/arguments.hpp, inputs.hpp (npy.hpp), evaluation.hpp (heap_meter.hpp),
+// known_maps.hpp, report.hpp. To compare a map of your own, add a line to support/known_maps.hpp.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "support/arguments.hpp"
-#include "support/evaluation.hpp"
+#include "support/known_maps.hpp"
 #include "support/inputs.hpp"
 #include "support/npy.hpp"
 #include "support/report.hpp"
@@ -33,7 +33,9 @@ struct Choice {
 /// In the order of --maps, or of the registry.
 std::vector<Choice> choices(const Arguments& arguments, const std::vector<Map>& known) {
   std::vector<Map> maps;
-  for (const std::string& name : arguments.maps) {
+  const bool all = arguments.maps == std::vector<std::string>{"all"};
+  if (all) maps = known;
+  for (const std::string& name : all ? std::vector<std::string>{} : arguments.maps) {
     const auto found =
         std::find_if(known.begin(), known.end(), [&](const auto& m) { return m.name == name; });
     if (found == known.end()) {

@@ -13,28 +13,37 @@
 namespace examples {
 
 inline constexpr std::string_view kUsage =
-    "usage: compare [--q F --k F --v F | --heads A,B] [--causal yes|no|both] [--maps A,B] [--features M,N]\n"
-    "               [--seed N] [--json] [--out F] [--help]\n";
+    "usage: compare [--q F --k F --v F | --heads A,B] [--causal yes|no|both] [--maps A,B]\n"
+    "               [--features M,N] [--seed N] [--json] [--out F] [--help]\n";
 
 inline constexpr std::string_view kHelp = R"(
 Compares approximations of softmax attention with the exact result, on real attention heads.
 
-  --q F --k F --v F   .npy files of queries (n_q, d), keys (n_k, d) and values (n_k, dv), or each with
-                      the same number of heads in front: (heads, n, d). float16, float32 or float64,
+  --q F --k F --v F   .npy files of queries (n_q, d), keys (n_k, d) and values (n_k, dv), or each
+                      with as many heads in front: (heads, n, d). float16, float32 or float64,
                       before the scale 1/sqrt(d). The maps run in float, the exact result in double.
                       Without them, the heads that come with phiattn.
   --heads A,B         of those only these: easy_a easy_b medium_a medium_b hard_local hard_nonlocal
   --causal yes|no|both
                       yes: a query sees no later key (the last query sees all keys). Without it, the
                       shipped heads are run as their models use them, your files both ways.
-  --maps A,B          of these maps:
+  --maps A,B          of these maps, or all:
                         softmax    exp(q.k), exact, in O(n^2)
-                        performer  positive random features of exp(q.k)
+                        performer  positive random features of exp(q.k); variants: performer-iid,
+                                   performer-quantile, performer-simplex, performer-hadamard
+                        favor++ importance performer-centred
+                                   the same, calibrated on the head's own q and k
+                        trigonometric fourier-pairs random-fourier dijiang
                         taylor     1 + q.k + (q.k)^2/2; taylor3: up to degree 3
-                        limit      (1 + q.k/2)^2, an exponential limit; limit3, limit4: of degree 3, 4
-                        elu        phi(x) = elu(x) + 1, a similarity of its own
+                        limit      (1 + q.k/2)^2, exponential limit; limit3, limit4: of degree 3, 4
+                        tensor-sketch maclaurin   of the Taylor polynomial of degree 4
+                        nystrom    landmarks: means of segments of the head's own keys
+                        gaussian cosine           kernels of their own, in O(n^2)
+                        elu relu squared-relu softplus sigmoid dpfp hedgehog cosformer
+                                   similarities of their own: elu is phi(x) = elu(x) + 1
                         uniform    every key weighs the same: the least that a map must beat
-                      Without it all but taylor3, limit3 and limit4 (slow: 47905 features for d = 64).
+                      Without it softmax, performer, taylor, limit, elu and uniform. Slow: taylor3,
+                      limit3, limit4 (47905 features and more for d = 64).
   --features M,N      numbers of random features; 64,256,1024
   --seed N            of the random features; 0
   --json              an array of objects instead of tables; null stands for what is not finite, not

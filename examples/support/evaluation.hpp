@@ -1,12 +1,13 @@
-// What compare measures, and the maps it knows. Next: report.hpp.
+// What compare measures. Next: known_maps.hpp.
 #pragma once
 
-#include <phiattn/phiattn.hpp>
+#include <phiattn/analysis/error.hpp>
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/kernels/exponential.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -53,6 +54,10 @@ class Trial {
   }
 
   Index dimension() const { return k_.cols(); }
+
+  /// What maps may be calibrated on.
+  const pa::Matrix<float>& q() const { return q_; }
+  const pa::Matrix<float>& k() const { return k_; }
 
   /// Runs the similarity that `make()` returns, and measures. `out` is where its output goes.
   template <class Make>
@@ -111,58 +116,5 @@ class Trial {
   bool causal_;
   Reference reference_;
 };
-
-/// A map that compare knows.
-struct Map {
-  std::string name;   // in --maps and in JSON
-  std::string title;  // in the table
-  bool by_default;    // without --maps
-  bool random;        // takes --features
-  std::function<Result(const Trial&, Index features, pa::Matrix<float>& out)> run;
-};
-
-/// The baseline's name.
-inline const std::string kUniform = "uniform";
-
-inline constexpr bool kByDefault = true;
-inline constexpr bool kWhenNamed = false;
-inline constexpr bool kRandom = true;
-
-/// `make(d, m)` returns the similarity for dimension d, with m features if they are for the user to choose.
-template <class Make>
-Map map(std::string name, std::string title, bool by_default, Make make, bool random = false) {
-  return {name, title, by_default, random, [=](const Trial& trial, Index m, pa::Matrix<float>& out) {
-            Result result = trial.run([&] { return make(trial.dimension(), m); }, out);
-            result.map = name;
-            result.title = title;
-            return result;
-          }};
-}
-
-/// The registry: a new map is a new line.
-inline std::vector<Map> known_maps(std::uint64_t seed) {
-  const auto softmax = [](Index, Index) { return pa::ExponentialKernel<float>(); };
-  const auto performer = [seed](Index d, Index m) {
-    return pa::PositiveRandomFeatures<float>(pa::sample_projection<float>(m, d, {.seed = seed}));
-  };
-  // As pa::TaylorFeatures and pa::ExponentialLimitFeatures, but one type for both: it is compiled once.
-  const auto power = [](pa::TensorPower family, Index n) {
-    return [=](Index d, Index) { return pa::TensorPowerFeatures<float>(family, d, n); };
-  };
-  constexpr auto kTaylor = pa::TensorPower::taylor;
-  constexpr auto kLimit = pa::TensorPower::exponential_limit;
-  const auto elu = [](Index d, Index) { return pa::EluFeatures<float>(d); };
-  return {
-      map("softmax", "exact softmax", kByDefault, softmax),
-      map("performer", "Performer", kByDefault, performer, kRandom),
-      map("taylor", "Taylor, degree 2", kByDefault, power(kTaylor, 2)),
-      map("taylor3", "Taylor, degree 3", kWhenNamed, power(kTaylor, 3)),
-      map("limit", "(1 + q.k/2)^2", kByDefault, power(kLimit, 2)),
-      map("limit3", "(1 + q.k/3)^3", kWhenNamed, power(kLimit, 3)),
-      map("limit4", "(1 + q.k/4)^4", kWhenNamed, power(kLimit, 4)),
-      map("elu", "elu + 1", kByDefault, elu),
-      map(kUniform, "uniform attention", kByDefault, power(kTaylor, 0)),
-  };
-}
 
 }  // namespace examples

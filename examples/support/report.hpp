@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluation.hpp"
+#include "known_maps.hpp"
 
 namespace examples {
 
@@ -68,7 +68,7 @@ inline std::string json_string(const std::string& text) {
 
 inline constexpr const char* kTableHead =
     "time          median of a few runs on one core\n"
-    "memory        heap at its peak, beyond q, k, v and the output%s\n"
+    "memory        heap at its peak, beyond q, k, v and the output; - if this build cannot measure it\n"
     "output error  |out - exact|_F / |exact|_F; exact: softmax attention in double\n"
     "row L1        sum_j |weight_j - exact weight_j|, at most 2 if no weight is negative:\n"
     "              the mean of all queries, of the last 1024 if there are more\n"
@@ -77,9 +77,7 @@ inline constexpr const char* kTableHead =
 inline constexpr const char* kTableFoot =
     "\nLower is better; 'no' is worse than a plain average of v, as Performer is for long q and k.\n";
 
-inline void print_table_head() {
-  std::printf(kTableHead, heap_meter::kHeapIsMetered ? "" : " (not measured in this build)");
-}
+inline void print_table_head() { std::printf("%s", kTableHead); }
 
 inline void print_table(const Experiment& experiment) {
   const Head& head = experiment.head;
@@ -90,7 +88,7 @@ inline void print_table(const Experiment& experiment) {
   std::printf("\n%s: %s attention, %s, d = %td%s%s\n", head.name.c_str(),
               experiment.causal ? "causal" : "full", tokens.c_str(), head.k.cols(),
               head.source.empty() ? "" : ", from ", head.source.c_str());
-  std::printf("  %-18s %9s %10s %13s %14s %10s   %s\n", "map", "features", "time [ms]", "memory [KiB]",
+  std::printf("  %-20s %9s %10s %13s %14s %10s   %s\n", "map", "features", "time [ms]", "memory [KiB]",
               "output error", "row L1", "beats uniform");
   for (const Result& result : experiment.results) {
     const std::string features = result.features ? std::to_string(*result.features) : "-";
@@ -99,7 +97,7 @@ inline void print_table(const Experiment& experiment) {
                                    : "-";
     const char* verdict =
         result.map == experiment.uniform.map ? "baseline" : Verdict(result, experiment.uniform).text();
-    std::printf("  %-18s %9s %10.2f %13s %14s %10s   %s\n", result.title.c_str(), features.c_str(),
+    std::printf("  %-20s %9s %10.2f %13s %14s %10s   %s\n", result.title.c_str(), features.c_str(),
                 result.seconds * 1e3, memory.c_str(), detail::error_text(result.output_error).c_str(),
                 detail::error_text(result.row_l1).c_str(), verdict);
     if (!result.status.ok()) {

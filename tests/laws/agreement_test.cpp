@@ -51,7 +51,8 @@ TEMPLATE_TEST_CASE("an empty memory stands for its similarity", "[laws]", float,
   }
 }
 
-TEMPLATE_TEST_CASE("causal attention is a memory that advances in blocks of any size", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("causal attention is a memory that advances in blocks of any size", "[laws]", float,
+                   double) {
   const auto problem = gaussian_problem<TestType>(kShape, kCausal);
   const auto& [q, k, v, options, none] = problem;
   for (const auto& similarity : all_cases<TestType>()) {
@@ -84,8 +85,8 @@ TEMPLATE_TEST_CASE("causal attention is to append a token and to read", "[laws]"
   }
 }
 
-TEMPLATE_TEST_CASE("the past may be appended, or merged from another memory, before the rest advances", "[laws]",
-                   float, double) {
+TEMPLATE_TEST_CASE("the past may be appended, or merged from another memory, before the rest advances",
+                   "[laws]", float, double) {
   const auto problem = gaussian_problem<TestType>(kShape, kCausal);
   const auto& [q, k, v, options, none] = problem;
   for (const auto& similarity : all_cases<TestType>()) {
@@ -98,7 +99,8 @@ TEMPLATE_TEST_CASE("the past may be appended, or merged from another memory, bef
       auto merged = empty_memory(similarity);
       merged.merge(past);
       for (auto* memory : {&past, &merged}) {
-        const Matrix<TestType> out = memory->advance(q.bottomRows(rest), k.bottomRows(rest), v.bottomRows(rest));
+        const Matrix<TestType> out =
+            memory->advance(q.bottomRows(rest), k.bottomRows(rest), v.bottomRows(rest));
         CHECK(memory->size() == kTokens);
         CHECK(error(out, due, split) <= 1);
       }
@@ -106,8 +108,8 @@ TEMPLATE_TEST_CASE("the past may be appended, or merged from another memory, bef
   }
 }
 
-TEMPLATE_TEST_CASE("full attention is to append, or to merge, the parts of any split and to read", "[laws]", float,
-                   double) {
+TEMPLATE_TEST_CASE("full attention is to append, or to merge, the parts of any split and to read", "[laws]",
+                   float, double) {
   const auto problem = gaussian_problem<TestType>(kShape);
   const auto& [q, k, v, options, none] = problem;
   for (const auto& similarity : all_cases<TestType>()) {

@@ -6,8 +6,9 @@ namespace laws {
 
 template <class S>
 std::vector<Case<S>> elu_features() {
-  return {case_of("elu features", true, [](Index d) { return phiattn::EluFeatures<S>(d); },
-                  [](Index) { return oracle::elu(); })};
+  return {case_of(
+      "elu features", true, [](Index d) { return phiattn::EluFeatures<S>(d); },
+      [](Index) { return oracle::elu(); })};
 }
 
 template std::vector<Case<float>> elu_features();

@@ -12,12 +12,14 @@ std::vector<Case<S>> random_features() {
   constexpr Index kFeatures = 32;
   const auto independent = [](Index d) { return gaussian<S>(kFeatures, d, kSeed); };
   const auto sampled = [](Index d) { return phiattn::sample_projection<S>(kFeatures, d, {.seed = kSeed}); };
-  return {case_of("independent random features", true,
-                  [=](Index d) { return phiattn::PositiveRandomFeatures<S>(independent(d)); },
-                  [=](Index d) { return oracle::random_features(independent(d).template cast<Real>()); }),
-          case_of("antithetic random features", true,
-                  [=](Index d) { return phiattn::PositiveRandomFeatures<S>(sampled(d)); },
-                  [=](Index d) { return oracle::random_features(sampled(d).matrix().template cast<Real>()); })};
+  return {case_of(
+              "independent random features", true,
+              [=](Index d) { return phiattn::PositiveRandomFeatures<S>(independent(d)); },
+              [=](Index d) { return oracle::random_features(independent(d).template cast<Real>()); }),
+          case_of(
+              "antithetic random features", true,
+              [=](Index d) { return phiattn::PositiveRandomFeatures<S>(sampled(d)); },
+              [=](Index d) { return oracle::random_features(sampled(d).matrix().template cast<Real>()); })};
 }
 
 template std::vector<Case<float>> random_features();

@@ -12,9 +12,10 @@ std::vector<Case<S>> taylor_features() {
     for (const auto layout : {phiattn::TensorLayout::symmetric, phiattn::TensorLayout::full}) {
       const auto degree = [n](Index d) { return n == 3 && d > 16 ? Index{1} : n; };
       const bool full = layout == phiattn::TensorLayout::full;
-      cases.push_back(case_of("Taylor features " + std::to_string(n) + (full ? ", full" : ""), n % 2 == 0,
-                              [=](Index d) { return phiattn::TaylorFeatures<S>(d, degree(d), layout); },
-                              [=](Index d) { return oracle::taylor(degree(d)); }));
+      cases.push_back(case_of(
+          "Taylor features " + std::to_string(n) + (full ? ", full" : ""), n % 2 == 0,
+          [=](Index d) { return phiattn::TaylorFeatures<S>(d, degree(d), layout); },
+          [=](Index d) { return oracle::taylor(degree(d)); }));
     }
   }
   return cases;

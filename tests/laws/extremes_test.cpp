@@ -51,11 +51,14 @@ struct Pattern {
 /// those of elu + 1 as coordinates rise from far below 0, those of |k|^n as |k| multiplies.
 const std::vector<Pattern>& staircases() {
   static const std::vector<Pattern> all{
-      {"|k|^2/2 falls by 100", [](Index t) { return std::sqrt(200.0 * static_cast<double>(kTokens - 1 - t)); }},
+      {"|k|^2/2 falls by 100",
+       [](Index t) { return std::sqrt(200.0 * static_cast<double>(kTokens - 1 - t)); }},
       {"|k|^2/2 falls by 5", [](Index t) { return std::sqrt(10.0 * static_cast<double>(kTokens - 1 - t)); }},
       {"|k| falls by 100", [](Index t) { return 100.0 * static_cast<double>(kTokens - 1 - t); }},
       {"|k| rises by 100", [](Index t) { return 100.0 * static_cast<double>(t); }},
-      {"|k| rises by e^20, twice", [](Index t) { return std::exp(t < 30 ? 0.0 : t < 50 ? 20.0 : 40.0); }},
+      {"|k| rises by e^20, twice", [](Index t) { return std::exp(t < 30   ? 0.0
+                                                                 : t < 50 ? 20.0
+                                                                          : 40.0); }},
       {"the last key is huge", [](Index t) { return t < kTokens - 1 ? 1.0 : 1e18; }}};
   return all;
 }
@@ -93,8 +96,9 @@ TEMPLATE_TEST_CASE("scores up to 1e4 are no harder than their rounding", "[laws]
   }
 }
 
-TEMPLATE_TEST_CASE("log_normaliser is finite and accurate for scores up to 1e4, and partial results still combine",
-                   "[laws]", float, double) {
+TEMPLATE_TEST_CASE(
+    "log_normaliser is finite and accurate for scores up to 1e4, and partial results still combine", "[laws]",
+    float, double) {
   for (const auto& similarity : all_cases<TestType>()) {
     for (const double score : {1e2, 1e4}) {
       CAPTURE(similarity.name, kSeed, score);
@@ -115,7 +119,8 @@ TEMPLATE_TEST_CASE("log_normaliser is finite and accurate for scores up to 1e4, 
   }
 }
 
-TEMPLATE_TEST_CASE("an early causal row does not drown under the scale of a later key", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("an early causal row does not drown under the scale of a later key", "[laws]", float,
+                   double) {
   for (const auto& similarity : all_cases<TestType>()) {
     for (const Pattern& pattern : staircases()) {
       for (const bool negative : {false, true}) {
@@ -133,8 +138,8 @@ TEMPLATE_TEST_CASE("an early causal row does not drown under the scale of a late
   }
 }
 
-TEMPLATE_TEST_CASE("a random walk of growing steps stays accurate, read as it grows and at its end", "[laws]", float,
-                   double) {
+TEMPLATE_TEST_CASE("a random walk of growing steps stays accurate, read as it grows and at its end", "[laws]",
+                   float, double) {
   for (const auto& similarity : all_cases<TestType>()) {
     for (const double growth : {1.05, 1.2}) {
       CAPTURE(similarity.name, kSeed, growth);

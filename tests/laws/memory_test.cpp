@@ -77,9 +77,12 @@ Parts random_parts(std::size_t count) {
 }
 
 const std::vector<Parts>& partitions() {
-  static const std::vector<Parts> all{contiguous_parts({1, kKeys}),         contiguous_parts({65, kKeys}),
-                                      contiguous_parts({63, 64, 64, 129, kKeys}), random_parts(2),
-                                      random_parts(4),                      random_parts(40)};
+  static const std::vector<Parts> all{contiguous_parts({1, kKeys}),
+                                      contiguous_parts({65, kKeys}),
+                                      contiguous_parts({63, 64, 64, 129, kKeys}),
+                                      random_parts(2),
+                                      random_parts(4),
+                                      random_parts(40)};
   return all;
 }
 
@@ -91,8 +94,8 @@ bool same_bits(const Partial<S>& a, const Partial<S>& b) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("results over the parts of any partition of the keys combine to the whole, in any order", "[laws]",
-                   float, double) {
+TEMPLATE_TEST_CASE("results over the parts of any partition of the keys combine to the whole, in any order",
+                   "[laws]", float, double) {
   for (const auto& problem : {gaussian_problem<TestType>(kShape), weighted_problem<TestType>()}) {
     for (const auto& similarity : all_cases<TestType>()) {
       const Expected due = expected(similarity, problem);
@@ -112,7 +115,8 @@ TEMPLATE_TEST_CASE("results over the parts of any partition of the keys combine 
   }
 }
 
-TEMPLATE_TEST_CASE("memories of the parts of any partition merge to the whole, in any order", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("memories of the parts of any partition merge to the whole, in any order", "[laws]", float,
+                   double) {
   for (const auto& problem : {gaussian_problem<TestType>(kShape), weighted_problem<TestType>()}) {
     for (const auto& similarity : all_cases<TestType>()) {
       const Expected due = expected(similarity, problem);
@@ -143,7 +147,8 @@ TEMPLATE_TEST_CASE("merge is associative and commutative", "[laws]", float, doub
       CAPTURE(similarity.name, kSeed, order);
       std::vector<Memory<TestType>> parts;
       for (const int p : order) {
-        parts.push_back(memory_of(similarity, problem, contiguous_parts({7, 64, kKeys})[static_cast<std::size_t>(p)]));
+        parts.push_back(
+            memory_of(similarity, problem, contiguous_parts({7, 64, kKeys})[static_cast<std::size_t>(p)]));
       }
       auto left = parts[0];  // (a + b) + c
       left.merge(parts[1]);
@@ -157,8 +162,8 @@ TEMPLATE_TEST_CASE("merge is associative and commutative", "[laws]", float, doub
   }
 }
 
-TEMPLATE_TEST_CASE("an empty memory reads 0, is the identity of merge, and its result that of combine", "[laws]", float,
-                   double) {
+TEMPLATE_TEST_CASE("an empty memory reads 0, is the identity of merge, and its result that of combine",
+                   "[laws]", float, double) {
   const auto problem = gaussian_problem<TestType>(kShape);
   for (const auto& similarity : all_cases<TestType>()) {
     CAPTURE(similarity.name, kSeed);
@@ -216,7 +221,8 @@ TEMPLATE_TEST_CASE("a key of log-weight ln 2 is a key that comes twice", "[laws]
 
 TEMPLATE_TEST_CASE("a key of log-weight -inf does not exist, whatever it holds", "[laws]", float, double) {
   const auto problem = weighted_problem<TestType>();
-  for (const TestType garbage : {kNaN<TestType>, -kLogOfZero<TestType>, std::numeric_limits<TestType>::max()}) {
+  for (const TestType garbage :
+       {kNaN<TestType>, -kLogOfZero<TestType>, std::numeric_limits<TestType>::max()}) {
     auto [q, k, v, options, log_weights] = problem;
     for (Index j = 0; j < kKeys; ++j) {
       if (log_weights(j) != kLogOfZero<TestType>) continue;
@@ -232,8 +238,10 @@ TEMPLATE_TEST_CASE("a key of log-weight -inf does not exist, whatever it holds",
   }
 }
 
-TEMPLATE_TEST_CASE("a memory of keys that do not exist reads as an empty one, and goes on", "[laws]", float, double) {
-  const auto problem = gaussian_problem<TestType>({kKeys, kKeys, kDimension, kValues}, {.causality = Causality::causal});
+TEMPLATE_TEST_CASE("a memory of keys that do not exist reads as an empty one, and goes on", "[laws]", float,
+                   double) {
+  const auto problem =
+      gaussian_problem<TestType>({kKeys, kKeys, kDimension, kValues}, {.causality = Causality::causal});
   const auto& [q, k, v, options, none] = problem;
   const Vector<TestType> log_weights = Vector<TestType>::Constant(kKeys, kLogOfZero<TestType>);
   const Matrix<TestType> garbage = Matrix<TestType>::Constant(kKeys, kDimension, kNaN<TestType>);
@@ -246,7 +254,8 @@ TEMPLATE_TEST_CASE("a memory of keys that do not exist reads as an empty one, an
   }
 }
 
-TEMPLATE_TEST_CASE("a copy of a memory goes on like the original, and apart from it", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("a copy of a memory goes on like the original, and apart from it", "[laws]", float,
+                   double) {
   const auto [q, k, v, options, none] = gaussian_problem<TestType>({kKeys, kKeys, kDimension, kValues});
   for (const auto& similarity : all_cases<TestType>()) {
     CAPTURE(similarity.name, kSeed);

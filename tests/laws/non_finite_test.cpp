@@ -34,7 +34,8 @@ Expected without_rows(Expected expected, Index begin, Index end) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a NaN in a key reaches all rows that attend to it, and no others", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("a NaN in a key reaches all rows that attend to it, and no others", "[laws]", float,
+                   double) {
   for (const auto& similarity : all_cases<TestType>()) {
     if (similarity.name == "Taylor kernel 0") continue;  // does not look at the key
     const Expected due = expected(similarity, causal_problem<TestType>());
@@ -69,8 +70,9 @@ TEMPLATE_TEST_CASE("an infinite key reaches no row that does not attend to it", 
   }
 }
 
-TEMPLATE_TEST_CASE("a value that is not finite reaches its column of all rows that attend to it, and nothing else",
-                   "[laws]", float, double) {
+TEMPLATE_TEST_CASE(
+    "a value that is not finite reaches its column of all rows that attend to it, and nothing else", "[laws]",
+    float, double) {
   for (const auto& similarity : all_cases<TestType>()) {
     const Expected due = expected(similarity, causal_problem<TestType>());
     for (const Index chunk : kChunks) {
@@ -81,7 +83,8 @@ TEMPLATE_TEST_CASE("a value that is not finite reaches its column of all rows th
           problem.options.chunk = chunk;
           problem.v(j, 1) = value;
           Matrix<TestType> out = attend(similarity, problem);
-          CHECK(!out.col(1).tail(kTokens - j).array().isFinite().any());
+          const auto attends = due.log_normaliser.tail(kTokens - j).array() > -oracle::kInfinity;
+          CHECK(!(attends && out.col(1).tail(kTokens - j).array().isFinite()).any());
           out.col(1).tail(kTokens - j) = due.out.col(1).tail(kTokens - j).template cast<TestType>();
           CHECK(error(out, due) <= 1);
         }
@@ -103,7 +106,8 @@ TEMPLATE_TEST_CASE("a query that is not finite reaches its own row only", "[laws
           spoilt.q(i, 1) = value;
           const Matrix<TestType> out = attend(similarity, spoilt);
           CHECK(error(out, without_rows(due, i, i + 1)) <= 1);
-          if (std::isnan(value) && similarity.name != "Taylor kernel 0") CHECK(out.row(i).array().isNaN().all());
+          if (std::isnan(value) && similarity.name != "Taylor kernel 0")
+            CHECK(out.row(i).array().isNaN().all());
         }
       }
     }
@@ -116,12 +120,12 @@ TEMPLATE_TEST_CASE("a query that is not finite and attends to nothing gets 0", "
     problem.options.query_offset = -2;
     problem.q.topRows(2).setConstant(kNaN<TestType>);
     CAPTURE(similarity.name, kSeed);
-    CHECK(error(attend(similarity, problem), expected(similarity, causal_problem<TestType>())) >= 0);
     CHECK((attend(similarity, problem).topRows(2).array() == 0).all());
   }
 }
 
-TEMPLATE_TEST_CASE("a causal row does not depend on later tokens, however large they are", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("a causal row does not depend on later tokens, however large they are", "[laws]", float,
+                   double) {
   for (const auto& similarity : all_cases<TestType>()) {
     const Expected due = expected(similarity, causal_problem<TestType>());
     for (const Index chunk : kChunks) {
@@ -140,8 +144,8 @@ TEMPLATE_TEST_CASE("a causal row does not depend on later tokens, however large 
   }
 }
 
-TEMPLATE_TEST_CASE("a NaN that a memory has seen stays, and does not reach its earlier copies", "[laws]", float,
-                   double) {
+TEMPLATE_TEST_CASE("a NaN that a memory has seen stays, and does not reach its earlier copies", "[laws]",
+                   float, double) {
   const auto problem = causal_problem<TestType>();
   auto full = problem;
   full.options.causality = Causality::none;

@@ -38,10 +38,11 @@ void check_same(const AttentionStatus& came, const AttentionStatus& due) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("log_normaliser and sign are those of sum_j sim(q, k_j), in the caller's own scores", "[laws]",
-                   float, double) {
+TEMPLATE_TEST_CASE("log_normaliser and sign are those of sum_j sim(q, k_j), in the caller's own scores",
+                   "[laws]", float, double) {
   for (const auto& similarity : all_cases<TestType>()) {
-    for (const std::optional<double> scale : {std::optional<double>{}, std::optional{1.0}, std::optional{3.0}}) {
+    for (const std::optional<double> scale :
+         {std::optional<double>{}, std::optional{1.0}, std::optional{3.0}}) {
       for (const double size : {0.1, 1.0, 4.0}) {
         CAPTURE(similarity.name, kSeed, scale.value_or(0), size);
         const auto problem =
@@ -54,7 +55,8 @@ TEMPLATE_TEST_CASE("log_normaliser and sign are those of sum_j sim(q, k_j), in t
   }
 }
 
-TEMPLATE_TEST_CASE("the status counts the rows of negative normaliser and names the first", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("the status counts the rows of negative normaliser and names the first", "[laws]", float,
+                   double) {
   for (const auto& similarity : all_cases<TestType>()) {
     for (const Causality causality : {Causality::none, Causality::causal}) {
       for (const Index chunk : {1, 7, 128}) {
@@ -75,7 +77,8 @@ TEMPLATE_TEST_CASE("the status counts the rows of negative normaliser and names 
   }
 }
 
-TEMPLATE_TEST_CASE("the status of a memory is that of the rows it read or advanced", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("the status of a memory is that of the rows it read or advanced", "[laws]", float,
+                   double) {
   const auto problem = signed_problem<TestType>({.causality = Causality::causal, .chunk = 7});
   const auto& [q, k, v, options, none] = problem;
   for (const auto& similarity : all_cases<TestType>()) {
@@ -99,7 +102,8 @@ TEMPLATE_TEST_CASE("a normaliser of exactly 0 counts as not positive", "[laws]",
   Matrix<TestType> out(1, 1);
   for (const auto& similarity : all_cases<TestType>()) {
     CAPTURE(similarity.name);
-    if (similarity.name.find("Taylor") == std::string::npos || similarity.name.find('1') == std::string::npos) continue;
+    if (similarity.name.find("Taylor") == std::string::npos || similarity.name.find('1') == std::string::npos)
+      continue;
     check_same(similarity.attention(-one, one, one, out, {.scale = 1}), {1, 0});  // 1 + q . k
   }
 }

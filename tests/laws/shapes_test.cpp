@@ -19,8 +19,9 @@ constexpr std::array<Causality, 2> kBoth{Causality::none, Causality::causal};
 template <class S>
 void check(const Case<S>& similarity, const Problem<S>& problem, Index every = 1) {
   CAPTURE(similarity.name, problem.q.rows(), problem.k.rows(), problem.q.cols(), problem.v.cols(),
-          problem.options.causality, problem.options.scale.value_or(0), problem.options.query_offset.has_value(),
-          problem.options.query_offset.value_or(0), problem.options.chunk);
+          problem.options.causality, problem.options.scale.value_or(0),
+          problem.options.query_offset.has_value(), problem.options.query_offset.value_or(0),
+          problem.options.chunk);
   CHECK(error(attend(similarity, problem), expected(similarity, problem, every)) <= 1);
 }
 
@@ -31,7 +32,8 @@ TEMPLATE_TEST_CASE("any number of tokens", "[laws]", float, double) {
   for (const auto& similarity : all_cases<TestType>()) {
     for (const Causality causality : kBoth) {
       for (const Index n : {0, 1, 2, 7, 63, 64, 65, 129, 1000}) {
-        check(similarity, gaussian_problem<TestType>({n, n, 3, 2}, {.causality = causality}), n < 100 ? 1 : n / 10);
+        check(similarity, gaussian_problem<TestType>({n, n, 3, 2}, {.causality = causality}),
+              n < 100 ? 1 : n / 10);
       }
     }
   }
@@ -63,9 +65,11 @@ TEMPLATE_TEST_CASE("any scale", "[laws]", float, double) {
   CAPTURE(kSeed);
   for (const auto& similarity : all_cases<TestType>()) {
     for (const Causality causality : kBoth) {
-      for (const std::optional<double> scale : {std::optional<double>{}, std::optional{1.0}, std::optional{0.5},
-                                                std::optional{3.0}, std::optional{1e-6}}) {
-        check(similarity, gaussian_problem<TestType>({33, 33, 4, 2}, {.causality = causality, .scale = scale}));
+      for (const std::optional<double> scale :
+           {std::optional<double>{}, std::optional{1.0}, std::optional{0.5}, std::optional{3.0},
+            std::optional{1e-6}}) {
+        check(similarity,
+              gaussian_problem<TestType>({33, 33, 4, 2}, {.causality = causality, .scale = scale}));
       }
     }
   }
@@ -77,10 +81,11 @@ TEMPLATE_TEST_CASE("more queries than keys, fewer, and any offset between them",
   constexpr Index kFarBack = std::numeric_limits<Index>::min();
   for (const auto& similarity : all_cases<TestType>()) {
     for (const auto& [n_q, n_k] : {std::pair<Index, Index>{5, 20}, {20, 5}, {1, 70}, {70, 1}, {9, 9}}) {
-      auto problem = gaussian_problem<TestType>({n_q, n_k, 3, 2}, {.causality = Causality::causal, .chunk = 4});
+      auto problem =
+          gaussian_problem<TestType>({n_q, n_k, 3, 2}, {.causality = Causality::causal, .chunk = 4});
       check(similarity, problem);
-      for (const Index offset : {Index{-1}, Index{-7}, Index{0}, Index{1}, Index{7}, n_k - 1, n_k, n_k + 3, 1 - n_q,
-                                 -n_q, -n_q - 3, kFar, kFar - n_q, kFarBack, kFarBack + n_q}) {
+      for (const Index offset : {Index{-1}, Index{-7}, Index{0}, Index{1}, Index{7}, n_k - 1, n_k, n_k + 3,
+                                 1 - n_q, -n_q, -n_q - 3, kFar, kFar - n_q, kFarBack, kFarBack + n_q}) {
         problem.options.query_offset = offset;
         check(similarity, problem);
       }
@@ -95,7 +100,8 @@ TEMPLATE_TEST_CASE("no queries, no keys, no values", "[laws]", float, double) {
   for (const auto& similarity : all_cases<TestType>()) {
     for (const Causality causality : kBoth) {
       CAPTURE(similarity.name, causality);
-      for (const Shape& shape : {Shape{0, 7, 3, 2}, Shape{7, 0, 3, 2}, Shape{7, 7, 3, 0}, Shape{0, 0, 3, 0}}) {
+      for (const Shape& shape :
+           {Shape{0, 7, 3, 2}, Shape{7, 0, 3, 2}, Shape{7, 7, 3, 0}, Shape{0, 0, 3, 0}}) {
         const auto problem = gaussian_problem<TestType>(shape, {.causality = causality});
         check(similarity, problem);
         auto memory = similarity.memory(shape.d, shape.dv, {});

@@ -20,11 +20,14 @@ struct Memory<S>::Model : Concept {
   AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first) const override {
     return memory.read(q, out, first);
   }
-  Partial<S> read_partial(const Input<S>& q, Index first) const override { return memory.read_partial(q, first); }
+  Partial<S> read_partial(const Input<S>& q, Index first) const override {
+    return memory.read_partial(q, first);
+  }
   Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v) override {
     return memory.advance(q, k, v);
   }
-  AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out) override {
+  AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v,
+                          const Output<S>& out) override {
     return memory.advance(q, k, v, out);
   }
   void merge(const Concept& other) override { memory.merge(dynamic_cast<const Model&>(other).memory); }
@@ -36,8 +39,8 @@ struct Memory<S>::Model : Concept {
 
 template <class S>
 template <phiattn::Memory M>
-  requires(!std::same_as<M, Memory<S>>)
-Memory<S>::Memory(M memory) : model_(std::make_unique<Model<M>>(std::move(memory))) {}
+requires(!std::same_as<M, Memory<S>>) Memory<S>::Memory(M memory)
+    : model_(std::make_unique<Model<M>>(std::move(memory))) {}
 
 template <class F>
 struct MemoryFor {
@@ -51,8 +54,12 @@ struct MemoryFor<F> {
 /// @param make      d -> the similarity under test
 /// @param expected  d -> its formula
 template <class Make, class F = std::invoke_result_t<Make, Index>, class S = typename F::Scalar>
-Case<S> case_of(std::string name, bool positive, Make make, std::function<oracle::Similarity(Index)> expected) {
-  return {std::move(name), positive, phiattn::FeatureMap<F>, std::move(expected),
+Case<S> case_of(std::string name, bool positive, Make make,
+                std::function<oracle::Similarity(Index)> expected) {
+  return {std::move(name),
+          positive,
+          phiattn::FeatureMap<F>,
+          std::move(expected),
           [make](const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
                  const AttentionOptions& options) {
             return phiattn::attention(make(q.cols()), q, k, v, out, options);

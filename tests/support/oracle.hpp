@@ -65,7 +65,8 @@ inline Similarity power_series(std::vector<Real> coefficients) {
     const auto degree = static_cast<Real>(coefficients.size() - 1);
     Real sum = 0;
     for (std::size_t m = 0; m < coefficients.size(); ++m) {
-      sum += coefficients[m] * std::pow(x / s, static_cast<Real>(m)) * std::pow(s, static_cast<Real>(m) - degree);
+      sum += coefficients[m] * std::pow(x / s, static_cast<Real>(m)) *
+             std::pow(s, static_cast<Real>(m) - degree);
     }
     return std::pair(degree * std::log(s) + std::log(std::abs(sum)), sum < 0 ? Real(-1) : Real(1));
   };
@@ -140,7 +141,7 @@ struct Expected {
   Matrix weights;         // (n_q, n_k)
   Vector log_normaliser;  // (n_q), of the sum's absolute value
   Vector sign;            // (n_q)
-  Vector condition;       // (n_q): errors in units of eps, relative to 1 for weights and to largest_value for out
+  Vector condition;  // (n_q): errors in units of eps, relative to 1 for weights and to largest_value for out
   Real largest_value = 0;
 };
 
@@ -153,8 +154,8 @@ struct Expected {
 ///
 /// and errors of N operations add up to sqrt(N) of them (Higham & Mary 2019); N = d + n_k here.
 inline Expected attend(const Similarity& similarity, const Matrix& q, const Matrix& k, const Matrix& v,
-                       const phiattn::AttentionOptions& options = {}, const std::vector<Real>& log_weights = {},
-                       Index every = 1) {
+                       const phiattn::AttentionOptions& options = {},
+                       const std::vector<Real>& log_weights = {}, Index every = 1) {
   const Index n_q = q.rows();
   const Index n_k = k.rows();
   const Real root_scale =
@@ -188,7 +189,7 @@ inline Expected attend(const Similarity& similarity, const Matrix& q, const Matr
       terms.push_back(term);
       keys.push_back(j);
     }
-    if (terms.empty()) continue;
+    if (shift == -kInfinity) continue;  // no key, or none that has anything in common with the query
 
     Real sum = 0;
     Real bound = 0;

@@ -43,8 +43,8 @@ struct Shape {
 
 /// Scores q . k / sqrt(d) are of the order 1/2: odd Taylor polynomials rarely cancel.
 template <class S>
-Problem<S> gaussian_problem(const Shape& shape, const AttentionOptions& options = {}, std::uint64_t seed = kSeed,
-                            double size = 0.7) {
+Problem<S> gaussian_problem(const Shape& shape, const AttentionOptions& options = {},
+                            std::uint64_t seed = kSeed, double size = 0.7) {
   return {gaussian<S>(shape.n_q, shape.d, seed, size), gaussian<S>(shape.n_k, shape.d, seed + 1, size),
           gaussian<S>(shape.n_k, shape.dv, seed + 2), options};
 }
@@ -53,8 +53,8 @@ template <class S>
 Expected expected(const Case<S>& similarity, const Problem<S>& problem, Index every = 1) {
   const std::vector<Real> log_weights(problem.log_weights.begin(), problem.log_weights.end());
   return oracle::attend(similarity.expected(problem.q.cols()), problem.q.template cast<Real>(),
-                        problem.k.template cast<Real>(), problem.v.template cast<Real>(), problem.options, log_weights,
-                        every);
+                        problem.k.template cast<Real>(), problem.v.template cast<Real>(), problem.options,
+                        log_weights, every);
 }
 
 template <class S>
@@ -109,7 +109,8 @@ double distance(const Matrix<S>& a, const Matrix<S>& b, Expected expected) {
 template <class S>
 bool same_bits(const Matrix<S>& a, const Matrix<S>& b) {
   return a.rows() == b.rows() && a.cols() == b.cols() &&
-         (a.size() == 0 || std::memcmp(a.data(), b.data(), sizeof(S) * static_cast<std::size_t>(a.size())) == 0);
+         (a.size() == 0 ||
+          std::memcmp(a.data(), b.data(), sizeof(S) * static_cast<std::size_t>(a.size())) == 0);
 }
 
 /// The same for a partial result: the worst of out, log_normaliser and sign.

@@ -29,8 +29,7 @@ class Memory {
   using Scalar = S;
 
   template <phiattn::Memory M>
-    requires(!std::same_as<M, Memory>)
-  explicit Memory(M memory);  // support/case_of.hpp
+  requires(!std::same_as<M, Memory>) explicit Memory(M memory);  // support/case_of.hpp
 
   Memory(const Memory& other) : model_(other.model_->clone()) {}
   Memory(Memory&&) = default;
@@ -49,7 +48,9 @@ class Memory {
     return model_->read(q, out, first);
   }
   Partial<S> read_partial(const Input<S>& q, Index first = 0) const { return model_->read_partial(q, first); }
-  Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v) { return model_->advance(q, k, v); }
+  Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v) {
+    return model_->advance(q, k, v);
+  }
   AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out) {
     return model_->advance(q, k, v, out);
   }
@@ -68,7 +69,8 @@ class Memory {
     virtual AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first) const = 0;
     virtual Partial<S> read_partial(const Input<S>& q, Index first) const = 0;
     virtual Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v) = 0;
-    virtual AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out) = 0;
+    virtual AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v,
+                                    const Output<S>& out) = 0;
     virtual void merge(const Concept& other) = 0;
     virtual Index size() const = 0;
     virtual Index value_dimension() const = 0;
@@ -110,6 +112,18 @@ template <class S>
 std::vector<Case<S>> exponential_limit_features();
 template <class S>
 std::vector<Case<S>> elu_features();
+template <class S>
+std::vector<Case<S>> distance_kernels();
+template <class S>
+std::vector<Case<S>> elementwise_features();
+template <class S>
+std::vector<Case<S>> nystrom_features();
+template <class S>
+std::vector<Case<S>> fourier_features();
+template <class S>
+std::vector<Case<S>> sketches();
+template <class S>
+std::vector<Case<S>> dijiang_features();
 
 /// Every similarity.
 template <class S>
@@ -117,7 +131,9 @@ const std::vector<Case<S>>& all_cases() {
   static const std::vector<Case<S>> cases = [] {
     std::vector<Case<S>> all;
     for (const auto& family :
-         {kernels<S>, random_features<S>, taylor_features<S>, exponential_limit_features<S>, elu_features<S>}) {
+         {kernels<S>, random_features<S>, taylor_features<S>, exponential_limit_features<S>, elu_features<S>,
+          distance_kernels<S>, elementwise_features<S>, nystrom_features<S>, fourier_features<S>, sketches<S>,
+          dijiang_features<S>}) {
       for (auto& one : family()) all.push_back(std::move(one));
     }
     return all;

@@ -225,7 +225,7 @@ TEST_CASE(
     "[feature_maps]") {
   constexpr Index kFeatures = 32;
   constexpr Index kD = 4;
-  for (const double cosine : {0.0, 0.5}) {
+  for (const double cosine : {-0.5, 0.0, 0.2}) {  // the other way round above 1/2, for lambda = 1
     RowVector<double> q = RowVector<double>::Zero(kD), k = q;
     q(0) = 1;
     k(0) = cosine;

@@ -86,7 +86,7 @@ TEST_CASE("with every key a landmark Nystrom attention is the kernel's own", "[n
 
 TEMPLATE_TEST_CASE("duplicate landmarks change nothing", "[nystrom]", float, double) {
   using S = TestType;
-  const Matrix<double> once = some(5, 4, 1);
+  const Matrix<double> once = some(5, 4, 1, 2);
   Matrix<double> thrice(15, 4);
   thrice << once, once, once;
   const Matrix<S> q = some(9, 4, 2).cast<S>(), k = some(12, 4, 3).cast<S>(), v = some(12, 3, 4).cast<S>();

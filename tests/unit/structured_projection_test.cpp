@@ -96,7 +96,7 @@ TEST_CASE("simplex directions lower the variance without antithetic rows and rai
   constexpr Index kD = 8;
   CAPTURE(kSeed);
   const auto moments = [](Index m, Directions directions, bool antithetic) {
-    return estimates(m, {directions, Radii::chi, antithetic, 0}, sum_of_query_and_key(kD, 0.5, false), 2000);
+    return estimates(m, {directions, Radii::chi, antithetic, 0}, sum_of_query_and_key(kD, 0.5, false), 6000);
   };
   const auto check_lower = [](const Moments& lower, const Moments& higher) {
     const double error = std::hypot(lower.variance_error, higher.variance_error);

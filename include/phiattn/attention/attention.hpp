@@ -86,7 +86,7 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
     LinearState<F> state(similarity, v.cols(), options);
     return detail::attend(state, q, k, v, out, options);
   } else {
-    const auto factor = static_cast<S>(std::sqrt(detail::checked_scale(options, similarity.default_scale(k.cols()))));
+    const S factor = detail::root_scale<S>(options, similarity.default_scale(k.cols()));
     const Index longest = std::max({q.rows(), k.rows(), Index{1}});
     detail::TiledAttention<F> tiles(similarity, std::min(detail::checked_chunk(options), longest));
     return tiles.attend(q, factor, {k, v, nullptr, factor},

@@ -29,7 +29,7 @@ class KeyValueCache {
     detail::check_at_least("dv", dv, 0);
     values_.resize(0, dv);
     detail::checked_chunk(options);
-    if (options.scale) detail::checked_scale(options, 1);
+    if (options.scale) detail::root_scale<S>(options, 1);
   }
 
   const K& kernel() const { return kernel_; }
@@ -75,10 +75,12 @@ class KeyValueCache {
   /// Adds the tokens of `other`, a cache of the same kernel, scale and dv.
   void merge(const KeyValueCache& other) {
     detail::check_equal("dv of the other cache", other.value_dimension(), "dv of this one", value_dimension());
-    if (other.options_.scale != options_.scale) detail::fail_argument("merge: the caches differ in scale");
     if (!other.dimension_) return;
     detail::check_equal("dimension d of the other cache", *other.dimension_, "dimension d of this one",
                         dimension_.value_or(*other.dimension_));
+    if (other.root_scale(*other.dimension_) != root_scale(*other.dimension_)) {
+      detail::fail_argument("merge: the caches differ in scale");
+    }
     const Index n = other.size_;
     make_room(n, *other.dimension_);
     keys_.middleRows(size_, n) = other.keys_.topRows(n);
@@ -88,16 +90,14 @@ class KeyValueCache {
   }
 
  private:
-  S root_scale() const {
-    return static_cast<S>(std::sqrt(detail::checked_scale(options_, kernel_.default_scale(*dimension_))));
-  }
+  S root_scale(Index d) const { return detail::root_scale<S>(options_, kernel_.default_scale(d)); }
 
   void append(const Input<S>& k, const Input<S>& v, const Input<S>* log_weights) {
     detail::check_keys_and_values(k, v, dimension_.value_or(k.cols()), value_dimension());
     if (log_weights) detail::check_log_weights(*log_weights, k.rows());
     const Index n = k.rows();
     make_room(n, k.cols());
-    k.load(0, root_scale(), keys_.middleRows(size_, n));
+    k.load(0, root_scale(k.cols()), keys_.middleRows(size_, n));
     v.load(0, S(1), values_.middleRows(size_, n));
     if (log_weights) {
       log_weights->as_column().load(0, S(1), log_weights_.middleRows(size_, n));
@@ -124,7 +124,7 @@ class KeyValueCache {
     const Input<S> values(values_.topRows(size_));
     const Input<S> log_weights(log_weights_.topRows(size_));
     detail::TiledAttention<K> tiles(kernel_, std::min(options_.chunk, std::max({q.rows(), size_, Index{1}})));
-    return tiles.attend(q, dimension_ ? root_scale() : S(1), {keys, values, &log_weights, S(1)},
+    return tiles.attend(q, dimension_ ? root_scale(*dimension_) : S(1), {keys, values, &log_weights, S(1)},
                         {size_, causal, size_ - q.rows()}, results);
   }
 

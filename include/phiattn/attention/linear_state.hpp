@@ -34,7 +34,7 @@ class LinearState {
   /// @throws std::invalid_argument  if dv < 0, or on a scale or chunk that is out of range
   LinearState(Map map, Index dv, const AttentionOptions& options = {})
       : map_(std::move(map)),
-        root_scale_(static_cast<S>(std::sqrt(detail::checked_scale(options, map_.default_scale(map_.dimension()))))),
+        root_scale_(detail::root_scale<S>(options, map_.default_scale(map_.dimension()))),
         chunk_(std::min(detail::checked_chunk(options), largest_chunk(map_.feature_dimension()))),
         scale_(map_.feature_dimension()) {
     detail::check_at_least("dv", dv, 0);

@@ -50,12 +50,15 @@ struct AttentionStatus {
 
 namespace detail {
 
-inline double checked_scale(const AttentionOptions& options, double default_scale) {
+/// sqrt(scale), which multiplies queries and keys alike.
+template <class S>
+S root_scale(const AttentionOptions& options, double default_scale) {
   const double scale = options.scale.value_or(default_scale);
-  if (!(scale > 0) || !std::isfinite(scale)) {
+  const auto root = static_cast<S>(std::sqrt(scale));
+  if (!(root > 0) || !std::isfinite(root)) {
     fail_argument("scale: got " + std::to_string(scale) + ", expected a positive finite number");
   }
-  return scale;
+  return root;
 }
 
 /// Position of the first causal query among the keys. Beyond the ends it makes no difference how far.

@@ -149,8 +149,9 @@ FourierPairs<S> sample_exponential_pairs(Index m, Index d, double lambda, std::u
 
 /// exp(q . k) by the general procedure: FourierPairFeatures of sample_exponential_pairs().
 ///
-/// Relative variance for iid rows: 2 sinh^2(tau^2/2) / m', tau^2 = |q - k|^2 + (2 lambda - 1)(|q|^2 + |k|^2). So it
-/// shows what the procedure costs; for exp(q . k) itself TrigonometricFeatures or PositiveRandomFeatures is better.
+/// Relative variance for iid rows: 2 sinh^2(tau^2/2) / m', tau^2 = |q - k|^2 + (2 lambda - 1)(|q|^2 + |k|^2). That is more
+/// than trigonometric features have, for every q and k, and more than as many positive features have unless
+/// 4 q . k exceeds (2 lambda - 1)(|q|^2 + |k|^2), roughly. It shows what the procedure costs.
 template <detail::ComputeScalar S>
 class ExponentialPairFeatures : public FourierPairFeatures<S> {
  public:

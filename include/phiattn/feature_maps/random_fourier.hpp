@@ -35,6 +35,11 @@ class RandomFourierFeatures : public SignedFeatureMapBase<RandomFourierFeatures<
     amplitude_ /= std::sqrt(static_cast<S>(omega_.rows()));
   }
 
+  /// @param omega  any Eigen matrix
+  template <class Derived>
+  explicit RandomFourierFeatures(const Eigen::MatrixBase<Derived>& omega)
+      : RandomFourierFeatures(Projection<S>(omega)) {}
+
   Index dimension() const { return omega_.cols(); }
   Index feature_dimension() const { return 2 * omega_.rows(); }
 

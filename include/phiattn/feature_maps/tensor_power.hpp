@@ -3,6 +3,7 @@
 // Polynomial kernels as dot products of tensor powers. Next: feature_maps/elu.hpp.
 
 #include <phiattn/core/check.hpp>
+#include <phiattn/core/scratch.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>
 
 #include <algorithm>
@@ -60,26 +61,32 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
 
   void signed_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
                        VectorRef<S> log_scale) const {
-    RowVector<S> y(dimension_);
-    for (Index t = 0; t < x.rows(); ++t) {
-      const S norm = x.row(t).norm();
-      const S s = norm > 1 ? norm : S(1);
-      y = x.row(t) / s;
-      log_scale(t) = static_cast<S>(degree_) * std::log(s);
-      S* out = features.row(t).data();
-      if (!degrees_) {
-        fill_power(y, 1 / s, out);
-        continue;
-      }
+    detail::with_scratch<S>(1, dimension_, [&](Eigen::Map<Matrix<S>> scratch) {
+      for (Index t = 0; t < x.rows(); ++t) log_scale(t) = fill_row(x.row(t), scratch.row(0), features.row(t).data());
+    });
+  }
+
+ private:
+  using Row = Eigen::Ref<RowVector<S>>;
+  using ConstRow = Eigen::Ref<const RowVector<S>>;
+
+  /// The features of x, divided by s^n; returns n ln s.
+  S fill_row(const ConstRow& x, Row y, S* out) const {
+    const S norm = x.norm();
+    const S s = norm > 1 ? norm : S(1);
+    y = x / s;
+    if (!degrees_) {
+      fill_power(y, 1 / s, out);
+    } else {
       layout_ == TensorLayout::symmetric ? fill_monomials(y, out) : fill_tensors(y, out);
       for (Index m = 0; m < degree_; ++m) {
         const auto [start, end] = degree_range(m);
         Eigen::Map<RowVector<S>>(out + start, end - start) *= std::pow(s, static_cast<S>(m - degree_));
       }
     }
+    return static_cast<S>(degree_) * std::log(s);
   }
 
- private:
   /// A monomial x_{i_1} ... x_{i_m}, i_1 <= ... <= i_m: its last index and how often that one occurs.
   struct Monomial {
     Index last;
@@ -138,7 +145,7 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
   }
 
   /// Each monomial of degree m - 1 times x_last, x_last+1, ...: all of degree m, each once.
-  void fill_monomials(const RowVector<S>& y, S* out) const {
+  void fill_monomials(const ConstRow& y, S* out) const {
     out[0] = 1;
     for (Index m = 1; m <= degree_; ++m) {
       const auto [parents, parents_end] = degree_range(m - 1);
@@ -154,7 +161,7 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
   }
 
   /// x (x) ... (x) x / sqrt(m!) for m = 0 ... n
-  void fill_tensors(const RowVector<S>& y, S* out) const {
+  void fill_tensors(const ConstRow& y, S* out) const {
     out[0] = 1;
     for (Index m = 1; m <= degree_; ++m) {
       const auto [parents, parents_end] = degree_range(m - 1);
@@ -166,7 +173,7 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
   }
 
   /// (one, y/sqrt(n)) (x) ... (x) (one, y/sqrt(n)), grown in place from the back.
-  void fill_power(const RowVector<S>& y, S one, S* out) const {
+  void fill_power(const ConstRow& y, S one, S* out) const {
     const S root_n = std::sqrt(static_cast<S>(degree_));
     out[0] = 1;
     Index size = 1;

@@ -32,6 +32,11 @@ class TrigonometricFeatures : public SignedFeatureMapBase<TrigonometricFeatures<
  public:
   explicit TrigonometricFeatures(Projection<S> omega) : fourier_(std::move(omega)) {}
 
+  /// @param omega  any Eigen matrix
+  template <class Derived>
+  explicit TrigonometricFeatures(const Eigen::MatrixBase<Derived>& omega)
+      : TrigonometricFeatures(Projection<S>(omega)) {}
+
   Index dimension() const { return fourier_.dimension(); }
   Index feature_dimension() const { return fourier_.feature_dimension(); }
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }

@@ -4,9 +4,9 @@
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>
+#include <phiattn/core/scratch.hpp>
 #include <phiattn/similarity.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 namespace phiattn {
@@ -43,19 +43,22 @@ class PolynomialKernel {
   void signed_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile,
                          VectorRef<S> log_scale) const {
     detail::multiply_transposed<S>(q, k, tile);
-    for (Index t = 0; t < tile.rows(); ++t) {
-      auto x = tile.row(t).array();
-      if (family_ == Family::exponential_limit) x = S(1) + x / static_cast<S>(degree_);
-      const S size = x.abs().maxCoeff();
-      const S s = size > 1 ? size : S(1);
-      log_scale(t) = static_cast<S>(degree_) * std::log(s);
-      x /= s;
-      if (family_ == Family::exponential_limit) {
-        raise_to_degree(x);
-      } else {
-        sum_taylor(x, s);
+    detail::with_scratch<S>(1, tile.cols(), [&](Eigen::Map<Matrix<S>> scratch) {
+      for (Index t = 0; t < tile.rows(); ++t) {
+        auto x = tile.row(t).array();
+        auto base = scratch.row(0).array();
+        if (family_ == Family::exponential_limit) x = S(1) + x / static_cast<S>(degree_);
+        const S size = x.abs().maxCoeff();
+        const S s = size > 1 ? size : S(1);
+        log_scale(t) = static_cast<S>(degree_) * std::log(s);
+        base = x / s;
+        if (family_ == Family::exponential_limit) {
+          raise_to_degree(base, x);
+        } else {
+          sum_taylor(base, s, x);
+        }
       }
-    }
+    });
   }
 
  private:
@@ -63,27 +66,25 @@ class PolynomialKernel {
 
   PolynomialKernel(Index degree, Family family) : degree_(degree), family_(family) {}
 
-  /// y <- y^n by squaring.
-  template <class Row>
-  void raise_to_degree(Row& y) const {
-    Eigen::Array<S, 1, Eigen::Dynamic> square = y;
-    y.setOnes();
+  /// out <- base^n by squaring, which base does not survive.
+  template <class Base, class Row>
+  void raise_to_degree(Base& base, Row& out) const {
+    out.setOnes();
     for (Index rest = degree_; rest > 0; rest /= 2) {
-      if (rest % 2 == 1) y *= square;
-      square *= square;
+      if (rest % 2 == 1) out *= base;
+      base *= base;
     }
   }
 
-  /// y <- sum_m y^m s^(m-n) / m!, Horner's rule.
-  template <class Row>
-  void sum_taylor(Row& y, S s) const {
-    const Eigen::Array<S, 1, Eigen::Dynamic> base = y;
+  /// out <- sum_m base^m s^(m-n) / m!, Horner's rule.
+  template <class Base, class Row>
+  void sum_taylor(const Base& base, S s, Row& out) const {
     const auto coefficient = [&](Index m) {
       return static_cast<S>(std::exp(static_cast<double>(m - degree_) * std::log(static_cast<double>(s)) -
                                      std::lgamma(static_cast<double>(m) + 1)));
     };
-    y.setConstant(coefficient(degree_));
-    for (Index m = degree_ - 1; m >= 0; --m) y = y * base + coefficient(m);
+    out.setConstant(coefficient(degree_));
+    for (Index m = degree_ - 1; m >= 0; --m) out = out * base + coefficient(m);
   }
 
   Index degree_;

@@ -1,0 +1,172 @@
+// The maps that compare knows: a new one is a new line. Next: report.hpp.
+#pragma once
+
+#include <phiattn/phiattn.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evaluation.hpp"
+
+namespace examples {
+
+/// A similarity that compare runs.
+struct Map {
+  std::string name;   // in --maps and in JSON
+  std::string title;  // in the table; * is calibrated on the head's own q and k
+  bool by_default;    // without --maps
+  bool random;        // takes --features
+  std::function<Result(const Trial&, Index features, pa::Matrix<float>& out)> run;
+};
+
+/// The baseline's name.
+inline const std::string kUniform = "uniform";
+
+inline constexpr bool kByDefault = true;
+inline constexpr bool kWhenNamed = false;
+inline constexpr bool kRandom = true;
+
+/// `make(trial, m)` returns the similarity, with m features if they are for the user to choose.
+template <class Make>
+Map map(std::string name, std::string title, bool by_default, Make make, bool random = false) {
+  return {name, title, by_default, random, [=](const Trial& trial, Index m, pa::Matrix<float>& out) {
+            Result result = trial.run(
+                [&] {
+                  auto similarity = make(trial, m);
+                  // One operator for all maps of a kind: it is compiled once.
+                  if constexpr (pa::FeatureMap<decltype(similarity)>) {
+                    return pa::any_feature_map(std::move(similarity));
+                  } else {
+                    return similarity;
+                  }
+                },
+                out);
+            result.map = name;
+            result.title = title;
+            return result;
+          }};
+}
+
+/// Positive random features over the projection that `sample(trial, m)` returns.
+template <class Sample>
+Map positive(std::string name, std::string title, bool by_default, Sample sample) {
+  return map(std::move(name), std::move(title), by_default,
+             [=](const Trial& t, Index m) { return pa::PositiveRandomFeatures<float>(sample(t, m)); }, kRandom);
+}
+
+/// phi(q).phi(k) ~ exp(q.k) by random features.
+inline std::vector<Map> random_maps(std::uint64_t seed) {
+  using T = const Trial&;
+  const auto sampled = [seed](pa::ProjectionOptions options) {
+    options.seed = seed;
+    return [options](T t, Index m) { return pa::sample_projection<float>(m, t.dimension(), options); };
+  };
+  const auto plain = sampled({});
+  // For maps of cosines: m/2 frequencies without their negatives.
+  const auto half = [seed](T t, Index m) {
+    return pa::sample_projection<float>((m + 1) / 2, t.dimension(), {.antithetic = false, .seed = seed});
+  };
+  const auto sigma = [](T t) { return std::pow(static_cast<double>(t.dimension()), 0.25); };
+  constexpr auto kTaylor = pa::TensorPower::taylor;
+  return {
+      positive("performer", "Performer", kByDefault, plain),
+      positive("performer-iid", "Performer, iid", kWhenNamed,
+               sampled({.directions = pa::Directions::iid, .antithetic = false})),
+      positive("performer-quantile", "Performer, quantile", kWhenNamed, sampled({.radii = pa::Radii::quantile})),
+      positive("performer-simplex", "Performer, simplex", kWhenNamed,
+               sampled({.directions = pa::Directions::simplex, .antithetic = false})),
+      positive("performer-hadamard", "Performer, Hadamard", kWhenNamed,
+               sampled({.directions = pa::Directions::hadamard})),
+      positive("favor++", "FAVOR++ *", kWhenNamed,
+               [plain](T t, Index m) {
+                 return pa::favor_plusplus(plain(t, m), pa::favor_plusplus_parameter(t.q(), t.k()));
+               }),
+      positive("importance", "importance-sampled *", kWhenNamed,
+               [seed](T t, Index m) {
+                 return pa::sample_importance_projection<float>(m, t.q(), t.k(), {.seed = seed});
+               }),
+      map("performer-centred", "Performer, centred *", kWhenNamed,
+          [plain](T t, Index m) {
+            return pa::Reparametrised(pa::PositiveRandomFeatures<float>(plain(t, m)), pa::centring(t.q(), t.k()));
+          },
+          kRandom),
+      map("trigonometric", "trigonometric", kWhenNamed,
+          [half](T t, Index m) { return pa::TrigonometricFeatures<float>(half(t, m)); }, kRandom),
+      map("fourier-pairs", "Fourier pairs", kWhenNamed,
+          [seed](T t, Index m) {
+            return pa::ExponentialPairFeatures<float>((m + 1) / 2, t.dimension(), 0.75, seed);
+          },
+          kRandom),
+      map("random-fourier", "random Fourier", kWhenNamed,
+          [seed, sigma](T t, Index m) {
+            return pa::RandomFourierFeatures<float>(
+                pa::sample_gaussian_spectrum<float>((m + 1) / 2, t.dimension(), sigma(t), {.seed = seed}));
+          },
+          kRandom),
+      map("tensor-sketch", "TensorSketch, deg. 4", kWhenNamed,
+          [seed](T t, Index m) { return pa::TensorSketchFeatures<float>(kTaylor, t.dimension(), 4, m, seed); },
+          kRandom),
+      map("maclaurin", "Maclaurin, deg. 4", kWhenNamed,
+          [seed](T t, Index m) { return pa::RandomMaclaurinFeatures<float>(kTaylor, t.dimension(), 4, m, seed); },
+          kRandom),
+      map("nystrom", "Nystrom *", kWhenNamed,
+          [](T t, Index m) {
+            return pa::NystromFeatures(pa::ExponentialKernel<float>(),
+                                       pa::segment_means(t.k(), std::min(m, t.k().rows())));
+          },
+          kRandom),
+      map("dijiang", "DiJiang", kWhenNamed,
+          [seed](T t, Index m) {
+            return pa::DiJiangFeatures<float>(pa::sample_dijiang_projection<float>(m, t.dimension(), seed));
+          },
+          kRandom),
+  };
+}
+
+/// Kernels, polynomials, and similarities of their own.
+inline std::vector<Map> other_maps() {
+  using T = const Trial&;
+  const auto power = [](pa::TensorPower family, Index n) {
+    return [=](T t, Index) { return pa::TensorPowerFeatures<float>(family, t.dimension(), n); };
+  };
+  const auto sigma = [](T t) { return std::pow(static_cast<double>(t.dimension()), 0.25); };
+  constexpr auto kTaylor = pa::TensorPower::taylor;
+  constexpr auto kLimit = pa::TensorPower::exponential_limit;
+  return {
+      map("gaussian", "Gaussian kernel", kWhenNamed,
+          [sigma](T t, Index) { return pa::GaussianKernel<float>(sigma(t)); }),
+      map("cosine", "cosine kernel, 10", kWhenNamed, [](T, Index) { return pa::CosineKernel<float>(10); }),
+      map("taylor", "Taylor, degree 2", kByDefault, power(kTaylor, 2)),
+      map("taylor3", "Taylor, degree 3", kWhenNamed, power(kTaylor, 3)),
+      map("limit", "(1 + q.k/2)^2", kByDefault, power(kLimit, 2)),
+      map("limit3", "(1 + q.k/3)^3", kWhenNamed, power(kLimit, 3)),
+      map("limit4", "(1 + q.k/4)^4", kWhenNamed, power(kLimit, 4)),
+      map("elu", "elu + 1", kByDefault, [](T t, Index) { return pa::EluFeatures<float>(t.dimension()); }),
+      map("relu", "relu", kWhenNamed, [](T t, Index) { return pa::relu_features<float>(t.dimension()); }),
+      map("squared-relu", "relu^2", kWhenNamed,
+          [](T t, Index) { return pa::squared_relu_features<float>(t.dimension()); }),
+      map("softplus", "softplus", kWhenNamed,
+          [](T t, Index) { return pa::softplus_features<float>(t.dimension()); }),
+      map("sigmoid", "sigmoid", kWhenNamed,
+          [](T t, Index) { return pa::sigmoid_features<float>(t.dimension()); }),
+      map("dpfp", "DPFP-3", kWhenNamed, [](T t, Index) { return pa::DpfpFeatures<float>(t.dimension(), 3); }),
+      map("hedgehog", "Hedgehog, W = I", kWhenNamed,
+          [](T t, Index) { return pa::HedgehogFeatures<float>(t.dimension()); }),
+      map("cosformer", "cosFormer", kWhenNamed,
+          [](T t, Index) { return pa::CosformerFeatures<float>(t.dimension(), t.k().rows()); }),
+      map(kUniform, "uniform attention", kByDefault, power(kTaylor, 0)),
+  };
+}
+
+/// All of them, exact softmax first and the baseline last.
+inline std::vector<Map> known_maps(std::uint64_t seed) {
+  std::vector<Map> maps{map("softmax", "exact softmax", kByDefault,
+                            [](const Trial&, Index) { return pa::ExponentialKernel<float>(); })};
+  for (const auto& group : {random_maps(seed), other_maps()}) maps.insert(maps.end(), group.begin(), group.end());
+  return maps;
+}
+
+}  // namespace examples
