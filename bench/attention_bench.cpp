@@ -84,17 +84,19 @@ void add(const std::string& name, const Shape& shape, double flops, Step step) {
 
 template <class S, pa::Similarity F>
 void add_attention(const std::string& name, const F& similarity, Shape shape) {
-  double flops = 0;
   if constexpr (pa::FeatureMap<F>) {
     shape.m = similarity.feature_dimension();
-    flops = feature_flops(shape, std::is_same_v<F, pa::PositiveRandomFeatures<S>>);
+    constexpr bool kProjected = std::is_same_v<F, pa::PositiveRandomFeatures<S>>;
+    // One operator for all maps of a kind: it is compiled once.
+    add<S>(name, shape, feature_flops(shape, kProjected), [map = pa::any_feature_map(similarity)](Problem<S>& p) {
+      pa::attention(map, p.q, p.k, p.v, p.out, p.options);
+    });
   } else {
     shape.m = 0;
-    flops = exact_flops(shape);
+    add<S>(name, shape, exact_flops(shape), [similarity](Problem<S>& p) {
+      pa::attention(similarity, p.q, p.k, p.v, p.out, p.options);
+    });
   }
-  add<S>(name, shape, flops, [similarity](Problem<S>& p) {
-    pa::attention(similarity, p.q, p.k, p.v, p.out, p.options);
-  });
 }
 
 template <class S>
@@ -122,6 +124,47 @@ void add_all(const Shape& shape) {
   add_attention<S>("favor", favor<S>(shape, false), shape);
   add_attention<S>("favor_antithetic", favor<S>(shape, true), shape);
   add_attention<S>("elu", pa::EluFeatures<S>(shape.d), shape);
+}
+
+/// The other similarities, calibrated where they need it on normal data.
+void add_rest(const Shape& shape) {
+  const auto add_one = [&](const std::string& name, const auto& similarity) {
+    add_attention<float>(name, similarity, shape);
+  };
+  const auto projected = [&](const std::string& name, const pa::Projection<float>& omega) {
+    add_one(name, pa::PositiveRandomFeatures<float>(omega));
+  };
+  const Index d = shape.d;
+  const Index m = shape.m;
+  const Problem<float> data({.n = 256, .d = d});
+  const auto half = pa::sample_projection<float>(m / 2, d, {.antithetic = false});
+  constexpr auto kTaylor = pa::TensorPower::taylor;
+  constexpr auto kLimit = pa::TensorPower::exponential_limit;
+  projected("favor_simplex", pa::sample_projection<float>(m, d, {.directions = pa::Directions::simplex}));
+  projected("favor_hadamard", pa::sample_projection<float>(m, d, {.directions = pa::Directions::hadamard}));
+  projected("favor++", pa::favor_plusplus(pa::sample_projection<float>(m, d), -0.1));
+  projected("importance", pa::sample_importance_projection<float>(m, data.q, data.k));
+  add_one("favor_centred",
+          pa::Reparametrised(favor<float>(shape, true), pa::centring(data.q, data.k)));
+  add_one("taylor_2", pa::TensorPowerFeatures<float>(kTaylor, d, 2));
+  add_one("exponential_limit_2", pa::TensorPowerFeatures<float>(kLimit, d, 2));
+  add_one("tensor_sketch_4", pa::TensorSketchFeatures<float>(kTaylor, d, 4, m));
+  add_one("maclaurin_4", pa::RandomMaclaurinFeatures<float>(kTaylor, d, 4, m));
+  add_one("trigonometric", pa::TrigonometricFeatures<float>(half));
+  add_one("random_fourier", pa::RandomFourierFeatures<float>(half));
+  add_one("fourier_pairs", pa::ExponentialPairFeatures<float>(m / 2, d, 0.75));
+  add_one("nystrom", pa::NystromFeatures(pa::ExponentialKernel<float>(), pa::sampled_rows(data.k, m, 0)));
+  add_one("dijiang", pa::DiJiangFeatures<float>(pa::sample_dijiang_projection<float>(m, d)));
+  add_one("relu", pa::relu_features<float>(d));
+  add_one("squared_relu", pa::squared_relu_features<float>(d));
+  add_one("softplus", pa::softplus_features<float>(d));
+  add_one("sigmoid", pa::sigmoid_features<float>(d));
+  add_one("dpfp_3", pa::DpfpFeatures<float>(d, 3));
+  add_one("hedgehog", pa::HedgehogFeatures<float>(d));
+  add_one("cosformer", pa::CosformerFeatures<float>(d, shape.n));
+  add_one("gaussian", pa::GaussianKernel<float>(2));
+  add_one("cosine", pa::CosineKernel<float>(10));
+  add_one("taylor_kernel_2", pa::PolynomialKernel<float>::taylor(2));
 }
 
 /// One token against a state of m x dv: `advance` by one row.
@@ -178,8 +221,7 @@ void add_suite() {
       other.dv = dv;
       add_attention<float>("favor", favor<float>(other, false), other);
     }
-    add_attention<float>("taylor_2", pa::TaylorFeatures<float>(64, 2), shape);
-    add_attention<float>("exponential_limit_2", pa::ExponentialLimitFeatures<float>(64, 2), shape);
+    add_rest(shape);
     add_attention<double>("favor", favor<double>(shape, false), shape);
     add_attention<double>("softmax", pa::ExponentialKernel<double>(), shape);
   }

@@ -30,24 +30,24 @@ struct Choice {
   Index features;  // random maps only
 };
 
+const Map& named(const std::vector<Map>& known, const std::string& name) {
+  const auto found = std::find_if(known.begin(), known.end(), [&](const Map& m) { return m.name == name; });
+  if (found != known.end()) return *found;
+  std::string names;
+  for (const Map& other : known) names += " " + other.name;
+  throw UsageError("--maps: no map is called '" + name + "'; there are:" + names);
+}
+
 /// In the order of --maps, or of the registry.
 std::vector<Choice> choices(const Arguments& arguments, const std::vector<Map>& known) {
   std::vector<Map> maps;
-  const bool all = arguments.maps == std::vector<std::string>{"all"};
-  if (all) maps = known;
-  for (const std::string& name : all ? std::vector<std::string>{} : arguments.maps) {
-    const auto found =
-        std::find_if(known.begin(), known.end(), [&](const auto& m) { return m.name == name; });
-    if (found == known.end()) {
-      std::string names;
-      for (const auto& other : known) names += " " + other.name;
-      throw UsageError("--maps: no map is called '" + name + "'; there are:" + names);
-    }
-    maps.push_back(*found);
-  }
-  if (maps.empty()) {
+  if (arguments.maps.empty()) {
     std::copy_if(known.begin(), known.end(), std::back_inserter(maps),
                  [](const auto& m) { return m.by_default; });
+  } else if (arguments.maps.size() == 1 && arguments.maps.front() == "all") {
+    maps = known;
+  } else {
+    for (const std::string& name : arguments.maps) maps.push_back(named(known, name));
   }
   std::vector<Choice> result;
   for (const Map& map : maps) {

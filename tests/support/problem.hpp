@@ -65,7 +65,7 @@ Matrix<S> attend(const Case<S>& similarity, const Problem<S>& problem) {
 }
 
 /// The larger of the two, NaN if either is.
-inline double worse(double a, double b) { return !(a >= b) ? b : a; }
+inline double worse(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 
 template <class S>
 double epsilon(Real condition) {
