@@ -32,7 +32,8 @@ Matrix<double> similarities(const F& similarity, const Case& given) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Gaussian attention equals the stored one by every way to run it", "[golden]", float, double) {
+TEMPLATE_TEST_CASE("Gaussian attention equals the stored one by every way to run it", "[golden]", float,
+                   double) {
   const nlohmann::json json = load("gaussian_attention.json");
   const Case given(json);
   const double sigma = json["sigma"].get<double>();
@@ -51,7 +52,8 @@ TEMPLATE_TEST_CASE("Gaussian attention equals the stored one by every way to run
                  2 * sizes.replicate(1, given.v.cols())) <= 1);
 }
 
-TEMPLATE_TEST_CASE("cosine attention equals the stored one by every way to run it", "[golden]", float, double) {
+TEMPLATE_TEST_CASE("cosine attention equals the stored one by every way to run it", "[golden]", float,
+                   double) {
   const nlohmann::json json = load("cosine_attention.json");
   const Case given(json);
   const double tau = json["tau"].get<double>();
@@ -59,8 +61,8 @@ TEMPLATE_TEST_CASE("cosine attention equals the stored one by every way to run i
             rounding<TestType>(given.q.cols() + given.k.rows(), tau) * given.largest_value());
 }
 
-TEMPLATE_TEST_CASE("Nystrom attention of the Gaussian kernel equals the stored one by every way to run it", "[golden]",
-                   float, double) {
+TEMPLATE_TEST_CASE("Nystrom attention of the Gaussian kernel equals the stored one by every way to run it",
+                   "[golden]", float, double) {
   const nlohmann::json json = load("nystrom_gaussian.json");
   const Case given(json);
   const double sigma = json["sigma"].get<double>();
@@ -83,12 +85,14 @@ TEMPLATE_TEST_CASE("Nystrom attention of the Gaussian kernel equals the stored o
   check_out(map, given, matrix(json["out"]), condition * error * given.largest_value());
 }
 
-TEMPLATE_TEST_CASE("cosFormer attention equals the stored one in chunks of any size", "[golden]", float, double) {
+TEMPLATE_TEST_CASE("cosFormer attention equals the stored one in chunks of any size", "[golden]", float,
+                   double) {
   const nlohmann::json json = load("cosformer.json");
   Case given(json);
   given.options.query_offset = 0;
   const phiattn::CosformerFeatures<TestType> map(given.q.cols(), json["M"].get<Index>());
-  const Matrix<TestType> q = given.q.cast<TestType>(), k = given.k.cast<TestType>(), v = given.v.cast<TestType>();
+  const Matrix<TestType> q = given.q.cast<TestType>(), k = given.k.cast<TestType>(),
+                         v = given.v.cast<TestType>();
 
   // Relative to relu(q) . relu(k), of which the cosine takes away. The last query has but one small coordinate.
   const Vector<double> normaliser = vector(json["normaliser"]);

@@ -15,8 +15,8 @@ namespace {
 
 /// One query at position `first`, and `n` keys, all of them 1.
 Matrix<double> weights(const CosformerFeatures<double>& map, Index n, Index first) {
-  return attention_weights(map, Matrix<double>::Ones(1, map.dimension()), Matrix<double>::Ones(n, map.dimension()),
-                           {.query_offset = first});
+  return attention_weights(map, Matrix<double>::Ones(1, map.dimension()),
+                           Matrix<double>::Ones(n, map.dimension()), {.query_offset = first});
 }
 
 }  // namespace
@@ -29,7 +29,8 @@ TEST_CASE("weights of equal keys go as cos(pi (i - j) / (2M))", "[cosformer]") {
     const Matrix<double> w = weights(map, n, i);
     for (Index j = 0; j < n; ++j) {
       CAPTURE(i, j);
-      const double cosine = std::cos(std::numbers::pi * static_cast<double>(i - j) / (2 * static_cast<double>(M)));
+      const double cosine =
+          std::cos(std::numbers::pi * static_cast<double>(i - j) / (2 * static_cast<double>(M)));
       CHECK(w(j) / w(i) == Approx(cosine).margin(1e-13));
       // Not negative within M, and from there up to 3M not positive.
       if (std::abs(i - j) <= M) CHECK(w(j) / w(i) >= -1e-14);
@@ -47,7 +48,8 @@ TEST_CASE("a billion tokens on, the position is as exact as at the start", "[cos
   }
 }
 
-TEST_CASE("a query of no positive coordinate gets 0; one of none in common with its keys is reported", "[cosformer]") {
+TEST_CASE("a query of no positive coordinate gets 0; one of none in common with its keys is reported",
+          "[cosformer]") {
   const CosformerFeatures<double> map(2, 10);
   Matrix<double> q(3, 2), k(2, 2), out(3, 2);
   q << -1, -2, 1, -1, 0, 0;
@@ -78,6 +80,7 @@ TEMPLATE_TEST_CASE("sizes of tokens do not overflow, and go to the log-scale", "
 }
 
 TEST_CASE("cosFormer refuses no dimension and no horizon", "[cosformer]") {
-  CHECK_THROWS_WITH(CosformerFeatures<float>(0, 4), ContainsSubstring("dimension d") && ContainsSubstring("0"));
+  CHECK_THROWS_WITH(CosformerFeatures<float>(0, 4),
+                    ContainsSubstring("dimension d") && ContainsSubstring("0"));
   CHECK_THROWS_WITH(CosformerFeatures<float>(4, 0), ContainsSubstring("M of") && ContainsSubstring("0"));
 }

@@ -47,8 +47,10 @@ double distance(const Matrix<double>& a, const Matrix<double>& b) {
 
 }  // namespace
 
-TEST_CASE("Gaussian attention is softmax attention with a bias of -|k|^2 / (2 sigma^2) on the keys", "[kernels]") {
-  const Matrix<double> q = some<double>(9, 5, 1, 2), k = some<double>(13, 5, 2, 2), v = some<double>(13, 3, 3);
+TEST_CASE("Gaussian attention is softmax attention with a bias of -|k|^2 / (2 sigma^2) on the keys",
+          "[kernels]") {
+  const Matrix<double> q = some<double>(9, 5, 1, 2), k = some<double>(13, 5, 2, 2),
+                       v = some<double>(13, 3, 3);
   for (const double sigma : {0.5, 1.0, 3.0}) {
     for (const Causality causality : {Causality::none, Causality::causal}) {
       CAPTURE(sigma, causality);
@@ -62,23 +64,26 @@ TEST_CASE("Gaussian attention is softmax attention with a bias of -|k|^2 / (2 si
   }
 }
 
-TEST_CASE("with keys of one length Gaussian attention is softmax attention of scale 1 / sigma^2", "[kernels]") {
+TEST_CASE("with keys of one length Gaussian attention is softmax attention of scale 1 / sigma^2",
+          "[kernels]") {
   const double sigma = 1.3;
   const Matrix<double> q = some<double>(9, 5, 1, 2), v = some<double>(13, 3, 3);
   Matrix<double> k = some<double>(13, 5, 2);
   k.rowwise().normalize();
   k *= 2.5;
   const Matrix<double> gaussian = attention(GaussianKernel<double>(sigma), q, k, v);
-  CHECK(distance(gaussian, attention(ExponentialKernel<double>(), q, k, v, {.scale = 1 / (sigma * sigma)})) < 1e-13);
+  CHECK(distance(gaussian, attention(ExponentialKernel<double>(), q, k, v, {.scale = 1 / (sigma * sigma)})) <
+        1e-13);
   k.row(0) *= 2;  // and only then
   CHECK(distance(attention(GaussianKernel<double>(sigma), q, k, v),
                  attention(ExponentialKernel<double>(), q, k, v, {.scale = 1 / (sigma * sigma)})) > 0.01);
 }
 
 TEST_CASE("cosine attention is softmax attention of unit vectors times tau", "[kernels]") {
-  const Matrix<double> q = some<double>(9, 5, 1, 3), k = some<double>(13, 5, 2, 0.2), v = some<double>(13, 3, 3);
-  const Matrix<double> expected =
-      attention(ExponentialKernel<double>(), q.rowwise().normalized(), k.rowwise().normalized(), v, {.scale = 5});
+  const Matrix<double> q = some<double>(9, 5, 1, 3), k = some<double>(13, 5, 2, 0.2),
+                       v = some<double>(13, 3, 3);
+  const Matrix<double> expected = attention(ExponentialKernel<double>(), q.rowwise().normalized(),
+                                            k.rowwise().normalized(), v, {.scale = 5});
   CHECK(distance(attention(CosineKernel<double>(5), q, k, v), expected) < 1e-14);
   CHECK(distance(attention(CosineKernel<double>(5), 1e100 * q, 1e-100 * k, v), expected) < 1e-14);
 }
@@ -99,8 +104,8 @@ TEST_CASE("no weight of cosine attention among n keys exceeds 1 / (1 + (n - 1) e
   }
 }
 
-TEMPLATE_TEST_CASE("the cosine with a vector 0 is 0, and that with a tiny one is still a cosine", "[kernels]", float,
-                   double) {
+TEMPLATE_TEST_CASE("the cosine with a vector 0 is 0, and that with a tiny one is still a cosine", "[kernels]",
+                   float, double) {
   const CosineKernel<TestType> cosine(3);
   const TestType tiny = std::numeric_limits<TestType>::min();
   Matrix<TestType> q(3, 2), k(4, 2);
@@ -109,11 +114,13 @@ TEMPLATE_TEST_CASE("the cosine with a vector 0 is 0, and that with a tiny one is
   Matrix<TestType> tile(3, 4);
   cosine.log_similarity(q, k, tile);
   Matrix<double> expected(3, 4);
-  expected << 0, 0, 0, 0, 0, -3, 3 / std::sqrt(2.0), 3 / std::sqrt(2.0), 0, 0, 3 / std::sqrt(2.0), 3 / std::sqrt(2.0);
+  expected << 0, 0, 0, 0, 0, -3, 3 / std::sqrt(2.0), 3 / std::sqrt(2.0), 0, 0, 3 / std::sqrt(2.0),
+      3 / std::sqrt(2.0);
   CHECK(distance(tile.template cast<double>(), expected) < 8 * std::numeric_limits<TestType>::epsilon());
 }
 
-TEST_CASE("Gram matrices of Gaussian, exponential, cosine and Taylor kernels are positive semidefinite", "[kernels]") {
+TEST_CASE("Gram matrices of Gaussian, exponential, cosine and Taylor kernels are positive semidefinite",
+          "[kernels]") {
   const auto least_eigenvalue = [](const Matrix<double>& gram) {
     const Eigen::SelfAdjointEigenSolver<Matrix<double>> eigen(gram, Eigen::EigenvaluesOnly);
     return eigen.eigenvalues().minCoeff() / eigen.eigenvalues().maxCoeff();
@@ -140,8 +147,8 @@ TEST_CASE("exp(q . k) prefers a longer key to the query itself; the Gaussian doe
   CHECK(gaussian.rightCols(5).maxCoeff() < gaussian(0));
 }
 
-TEMPLATE_TEST_CASE("any function of a pair is a kernel: the built-in ones, one pair at a time", "[kernels]", float,
-                   double) {
+TEMPLATE_TEST_CASE("any function of a pair is a kernel: the built-in ones, one pair at a time", "[kernels]",
+                   float, double) {
   using S = TestType;
   const Matrix<S> q = some<S>(9, 5, 1), k = some<S>(13, 5, 2), v = some<S>(13, 3, 3);
   const double rounding = 100 * static_cast<double>(std::numeric_limits<S>::epsilon());
@@ -158,8 +165,9 @@ TEMPLATE_TEST_CASE("any function of a pair is a kernel: the built-in ones, one p
     const auto gaussian = log_kernel<S>([sigma](const auto& a, const auto& b) {
       return static_cast<double>((a - b).squaredNorm()) / (-2 * sigma * sigma);
     });
-    const auto moved = log_kernel<S>(
-        [shift](const auto& a, const auto& b) { return a.dot(b + shift); });  // what is added to all keys cancels
+    const auto moved = log_kernel<S>([shift](const auto& a, const auto& b) {
+      return a.dot(b + shift);
+    });  // what is added to all keys cancels
     const auto cubic = signed_kernel<S>([](const auto& a, const auto& b) {
       const S x = a.dot(b);
       return 1 + x + x * x / 2 + x * x * x / 6;
@@ -198,12 +206,14 @@ TEST_CASE("kernels refuse a sigma that is not positive and a temperature that is
   for (const double sigma : {0.0, -1.0, 1e-300, 1e300, kInfinity, std::nan("")}) {
     CAPTURE(sigma);
     CHECK_THROWS_AS(GaussianKernel<double>(sigma), std::invalid_argument);
-    CHECK_THROWS_WITH(GaussianKernel<float>(sigma), ContainsSubstring("sigma") && ContainsSubstring("positive"));
+    CHECK_THROWS_WITH(GaussianKernel<float>(sigma),
+                      ContainsSubstring("sigma") && ContainsSubstring("positive"));
   }
   CHECK_THROWS_AS(GaussianKernel<float>(1e-20), std::invalid_argument);
   for (const double temperature : {kInfinity, -kInfinity, std::nan("")}) {
     CAPTURE(temperature);
-    CHECK_THROWS_WITH(CosineKernel<double>(temperature), ContainsSubstring("temperature") && ContainsSubstring("finite"));
+    CHECK_THROWS_WITH(CosineKernel<double>(temperature),
+                      ContainsSubstring("temperature") && ContainsSubstring("finite"));
   }
   CHECK_THROWS_AS(CosineKernel<float>(1e300), std::invalid_argument);
 }

@@ -87,27 +87,30 @@ TEST_CASE("a layer is a dimension, a matrix, a projection, or one with a bias", 
   CHECK(distance(relu_features<double>(w).key_features(x), relu(product)) < 1e-14);
   CHECK(distance(relu_features<double>(Projection<double>(w)).key_features(x), relu(product)) < 1e-14);
   CHECK(distance(relu_features<double>({w, b}).key_features(x), relu(product.rowwise() + b)) < 1e-14);
-  CHECK(distance(relu_features<double>({Index{5}, x.row(0).transpose()}).key_features(x), relu(x.rowwise() + x.row(0))) <
-        1e-15);
+  CHECK(distance(relu_features<double>({Index{5}, x.row(0).transpose()}).key_features(x),
+                 relu(x.rowwise() + x.row(0))) < 1e-15);
   CHECK(relu_features<double>(w).dimension() == 5);
   CHECK(relu_features<double>(w).feature_dimension() == 7);
   CHECK(relu_features<double>(w).default_scale(5) == 1);
 
   CHECK_THROWS_AS(relu_features<float>(0), std::invalid_argument);
   CHECK_THROWS_AS(relu_features<double>(Matrix<double>(0, 4)), std::invalid_argument);
-  CHECK_THROWS_WITH(relu_features<double>({w, b.head(6)}), ContainsSubstring("bias") && ContainsSubstring("6"));
+  CHECK_THROWS_WITH(relu_features<double>({w, b.head(6)}),
+                    ContainsSubstring("bias") && ContainsSubstring("6"));
   CHECK_THROWS_WITH(relu_features<double>(Projection<double>(w, b)), ContainsSubstring("log-weights"));
 }
 
 TEST_CASE("relu features of normal frequencies estimate the arc-cosine kernel", "[feature_maps]") {
   const Index m = 1 << 14;
-  const auto map = relu_features<double>(sample_projection<double>(m, 4, {.directions = Directions::iid, .seed = 1}));
+  const auto map =
+      relu_features<double>(sample_projection<double>(m, 4, {.directions = Directions::iid, .seed = 1}));
   const Matrix<double> q = some<double>(1, 4, 1), k = some<double>(1, 4, 2);
   const double cosine = q.row(0).dot(k.row(0)) / (q.norm() * k.norm());
   const double a = std::acos(cosine);
   const double expected =
       q.norm() * k.norm() * (std::sin(a) + (std::numbers::pi - a) * cosine) / (2 * std::numbers::pi);
-  const double estimate = map.query_features(q).row(0).dot(map.key_features(k).row(0)) / static_cast<double>(m);
+  const double estimate =
+      map.query_features(q).row(0).dot(map.key_features(k).row(0)) / static_cast<double>(m);
   // Each term has second moment at most 3/2 |q|^2 |k|^2, E[relu(z)^4] being 3/2.
   CHECK(std::abs(estimate - expected) < 4 * std::sqrt(1.5 / static_cast<double>(m)) * q.norm() * k.norm());
 }
@@ -130,8 +133,8 @@ TEST_CASE("a function of your own is a map: positive by its logarithm, or of eit
   CHECK(distance(out, normaliser.cwiseInverse().asDiagonal() * (similarity * v)) < 1e-12);
 }
 
-TEMPLATE_TEST_CASE("a query without features attends to nothing, and a key without does not exist", "[feature_maps]",
-                   float, double) {
+TEMPLATE_TEST_CASE("a query without features attends to nothing, and a key without does not exist",
+                   "[feature_maps]", float, double) {
   using S = TestType;
   Matrix<S> q(3, 2), k(3, 2), v(3, 2);
   q << 1, 2, -1, -2, 0, 0;
@@ -157,8 +160,8 @@ TEMPLATE_TEST_CASE("a query without features attends to nothing, and a key witho
   CHECK((out.row(0) - v.row(1)).cwiseAbs().maxCoeff() < S(1e-5));
 }
 
-TEMPLATE_TEST_CASE("coordinates of 1e4 and of the root of the largest number are no harder than 1", "[feature_maps]",
-                   float, double) {
+TEMPLATE_TEST_CASE("coordinates of 1e4 and of the root of the largest number are no harder than 1",
+                   "[feature_maps]", float, double) {
   using S = TestType;
   const Matrix<S> q = some<S>(6, 4, 1), k = some<S>(6, 4, 2), v = some<S>(6, 3, 3);
   for (const double size : {1e4, static_cast<double>(std::sqrt(std::numeric_limits<S>::max())) / 8}) {

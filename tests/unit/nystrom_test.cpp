@@ -55,8 +55,9 @@ TEST_CASE("Nystrom features multiply to kappa(q, L) (kappa(L, L) + jitter diag k
   CHECK(map.key_features(k) == map.query_features(k));
 }
 
-TEST_CASE("without jitter the kernel of the landmarks is exact, and no similarity of a token with itself too large",
-          "[nystrom]") {
+TEST_CASE(
+    "without jitter the kernel of the landmarks is exact, and no similarity of a token with itself too large",
+    "[nystrom]") {
   const Matrix<double> landmarks = some(6, 4, 1), x = some(50, 4, 2, 1.5);
   const auto check = [&](const auto& kernel) {
     const NystromFeatures map(kernel, landmarks, {.jitter = 0, .scale = 1});
@@ -81,7 +82,8 @@ TEST_CASE("with every key a landmark Nystrom attention is the kernel's own", "[n
   CHECK(distance(attention(skyformer, q, k, v), attention(GaussianKernel<double>(1), q, k, v)) < 1e-6);
   // Landmarks come in the units of the keys, whatever the scale.
   const NystromFeatures scaled(GaussianKernel<double>(1), k, {.jitter = 0, .scale = 2});
-  CHECK(distance(attention(scaled, q, k, v), attention(GaussianKernel<double>(1), q, k, v, {.scale = 2})) < 1e-6);
+  CHECK(distance(attention(scaled, q, k, v), attention(GaussianKernel<double>(1), q, k, v, {.scale = 2})) <
+        1e-6);
 }
 
 TEMPLATE_TEST_CASE("duplicate landmarks change nothing", "[nystrom]", float, double) {
@@ -101,7 +103,8 @@ TEMPLATE_TEST_CASE("duplicate landmarks change nothing", "[nystrom]", float, dou
   }
 }
 
-TEMPLATE_TEST_CASE("landmarks and tokens far beyond the range of exp stay finite", "[nystrom]", float, double) {
+TEMPLATE_TEST_CASE("landmarks and tokens far beyond the range of exp stay finite", "[nystrom]", float,
+                   double) {
   using S = TestType;
   for (const double size : {30.0, 1e4, 1e15}) {
     CAPTURE(size);
@@ -123,7 +126,8 @@ TEMPLATE_TEST_CASE("landmarks and tokens far beyond the range of exp stay finite
     axes << size * Matrix<double>::Identity(4, 4), -size * Matrix<double>::Identity(4, 4);
     const Matrix<S> tokens = axes.cast<S>(), v = some(8, 3, 4).cast<S>();
     const auto check_identity = [&](const auto& map) {
-      CHECK((attention(map, tokens, tokens, v) - v).cwiseAbs().maxCoeff() < 8 * std::numeric_limits<S>::epsilon());
+      CHECK((attention(map, tokens, tokens, v) - v).cwiseAbs().maxCoeff() <
+            8 * std::numeric_limits<S>::epsilon());
     };
     check_identity(NystromFeatures(ExponentialKernel<S>(), axes));
     check_identity(NystromFeatures(GaussianKernel<S>(1), axes));
