@@ -1,4 +1,4 @@
-// Reparametrisations: the attention that they leave alone, the numbers they are fitted to, and what they gain.
+// Reparametrisations: the attention they leave alone, the numbers they are fitted to, what they gain.
 
 #include <phiattn/analysis/error.hpp>
 #include <phiattn/attention/attention.hpp>
@@ -55,21 +55,26 @@ std::vector<Named> all_kinds(const Matrix<double>& q, const Matrix<double>& k) {
   const auto diagonal = Reparametrisation::diagonal(some(kD, 1, 3));
   const auto linear = Reparametrisation::linear(some(kD, kD) + 2 * Matrix<double>::Identity(kD, kD));
   const auto centred = centring(q, k);
-  return {{"shift", shift},
-          {"diagonal", diagonal},
-          {"linear", linear},
-          {"key centring", key_centring(k)},
-          {"centring", centred},
-          {"diagonal balance", diagonal_balance(q, k)},
-          {"full balance", full_balance(q, k)},
-          {"centring, diagonal balance", centred.then(diagonal_balance(centred.queries(q), centred.keys(k)))},
-          {"shift, diagonal, shift, linear, shift", shift.then(diagonal).then(shift).then(linear).then(shift)}};
+  return {
+      {"shift", shift},
+      {"diagonal", diagonal},
+      {"linear", linear},
+      {"key centring", key_centring(k)},
+      {"centring", centred},
+      {"diagonal balance", diagonal_balance(q, k)},
+      {"full balance", full_balance(q, k)},
+      {"centring, diagonal balance", centred.then(diagonal_balance(centred.queries(q), centred.keys(k)))},
+      {"shift, diagonal, shift, linear, shift", shift.then(diagonal).then(shift).then(linear).then(shift)}};
 }
 
-double largest_difference(const Matrix<double>& a, const Matrix<double>& b) { return (a - b).cwiseAbs().maxCoeff(); }
+double largest_difference(const Matrix<double>& a, const Matrix<double>& b) {
+  return (a - b).cwiseAbs().maxCoeff();
+}
 
 /// S = mean x x^T
-Matrix<double> second_moment(const Matrix<double>& x) { return x.transpose() * x / static_cast<double>(x.rows()); }
+Matrix<double> second_moment(const Matrix<double>& x) {
+  return x.transpose() * x / static_cast<double>(x.rows());
+}
 
 double mean_square(const Reparametrisation& r, const Matrix<double>& q, const Matrix<double>& k) {
   return r.queries(q).rowwise().squaredNorm().mean() + r.keys(k).rowwise().squaredNorm().mean();
@@ -81,7 +86,8 @@ PositiveRandomFeatures<double> random_features(Index m, std::uint64_t seed = kSe
 
 }  // namespace
 
-TEST_CASE("scores are those of the transformed vectors, a term a key and a term a query", "[reparametrisation]") {
+TEST_CASE("scores are those of the transformed vectors, a term a key and a term a query",
+          "[reparametrisation]") {
   const Matrix<double> q = tokens(7, 0, 1), k = tokens(9, 1, 2);
   for (const auto& [name, r] : all_kinds(q, k)) {
     CAPTURE(name);
@@ -93,7 +99,8 @@ TEST_CASE("scores are those of the transformed vectors, a term a key and a term 
   }
 }
 
-TEST_CASE("softmax attention is unchanged, with its normaliser put right by the query's term", "[reparametrisation]") {
+TEST_CASE("softmax attention is unchanged, with its normaliser put right by the query's term",
+          "[reparametrisation]") {
   const Matrix<double> q = tokens(7, 0, 1), k = tokens(9, 1, 2), v = some(9, 4);
   const AttentionOptions options{.scale = 0.3};
   KeyValueCache<ExponentialKernel<double>> cache({}, 4, options);
@@ -134,12 +141,14 @@ TEST_CASE("composing is applying one after the other, and associative", "[repara
   }
 }
 
-TEST_CASE("balances give both sides the same second moments and are the least of their kind", "[reparametrisation]") {
-  const Matrix<double> q = tokens(40, 0, 0.3), k = tokens(50, 1, -0.2) * (some(kD, kD) + Matrix<double>::Identity(kD, kD));
+TEST_CASE("balances give both sides the same second moments and are the least of their kind",
+          "[reparametrisation]") {
+  const Matrix<double> q = tokens(40, 0, 0.3),
+                       k = tokens(50, 1, -0.2) * (some(kD, kD) + Matrix<double>::Identity(kD, kD));
   const auto diagonal = diagonal_balance(q, k);
   const auto full = full_balance(q, k, 1e-12);
-  CHECK(largest_difference(second_moment(diagonal.queries(q)).diagonal(), second_moment(diagonal.keys(k)).diagonal()) <=
-        1e-12);
+  CHECK(largest_difference(second_moment(diagonal.queries(q)).diagonal(),
+                           second_moment(diagonal.keys(k)).diagonal()) <= 1e-12);
   CHECK(largest_difference(second_moment(full.queries(q)), second_moment(full.keys(k))) <= 1e-9);
   CHECK(mean_square(full, q, k) < mean_square(diagonal, q, k) - 0.1);
   CHECK(mean_square(diagonal, q, k) < mean_square(key_centring(Matrix<double>::Zero(1, kD)), q, k) - 0.1);
@@ -154,7 +163,8 @@ TEST_CASE("balances give both sides the same second moments and are the least of
   }
 }
 
-TEST_CASE("a balance does not depend on the scale, and leaves dead coordinates alone", "[reparametrisation]") {
+TEST_CASE("a balance does not depend on the scale, and leaves dead coordinates alone",
+          "[reparametrisation]") {
   Matrix<double> q = tokens(40, 0, 0.3), k = tokens(50, 1, -0.2);
   for (const double c : {1e-3, 1e3}) {
     CHECK(diagonal_balance(c * q, c * k).queries(q).isApprox(diagonal_balance(q, k).queries(q), 1e-12));
@@ -186,9 +196,13 @@ TEMPLATE_TEST_CASE("a reparametrised map has the features of the transformed vec
       CHECK(outer.default_scale(kD) == kScale);
       const Matrix<S> phi_q = outer.query_features((root * q).template cast<S>());
       const Matrix<S> phi_k = outer.key_features((root * k).template cast<S>());
-      const Vector<double> of_q = r.query_log_factors(q, kScale).array().exp(), of_k = r.key_log_weights(k, kScale).array().exp();
-      const Matrix<double> due_q = of_q.asDiagonal() * map.query_features((root * r.queries(q)).template cast<S>()).template cast<double>();
-      const Matrix<double> due_k = of_k.asDiagonal() * map.key_features((root * r.keys(k)).template cast<S>()).template cast<double>();
+      const Vector<double> of_q = r.query_log_factors(q, kScale).array().exp(),
+                           of_k = r.key_log_weights(k, kScale).array().exp();
+      const Matrix<double> due_q =
+          of_q.asDiagonal() *
+          map.query_features((root * r.queries(q)).template cast<S>()).template cast<double>();
+      const Matrix<double> due_k =
+          of_k.asDiagonal() * map.key_features((root * r.keys(k)).template cast<S>()).template cast<double>();
       CHECK((phi_q.template cast<double>() - due_q).norm() <= size * bound * due_q.norm());
       CHECK((phi_k.template cast<double>() - due_k).norm() <= size * bound * due_k.norm());
     };
@@ -213,7 +227,8 @@ TEST_CASE("attention with a reparametrised map is that of the transformed vector
       }
       const Reparametrised outer(map, r);
       CHECK(largest_difference(attention(outer, q, k, v), state.read(r.queries(q))) <= 1e-10);
-      CHECK(largest_difference(attention(outer, q, k, v, {.causality = Causality::causal, .chunk = 16}), causal) <= 1e-10);
+      CHECK(largest_difference(attention(outer, q, k, v, {.causality = Causality::causal, .chunk = 16}),
+                               causal) <= 1e-10);
     };
     check(random_features(16));
     check(TaylorFeatures<double>(kD, 2));
@@ -225,18 +240,22 @@ TEST_CASE("a map of a reparametrised map is that of the composition", "[reparame
   const auto kinds = all_kinds(q, k);
   const Reparametrised inner(random_features(16), kinds[2].value);
   CHECK(largest_difference(attention(Reparametrised(inner, kinds[0].value), q, k, v),
-                           attention(Reparametrised(random_features(16), kinds[0].value.then(kinds[2].value)), q, k, v)) <=
-        1e-11);
+                           attention(Reparametrised(random_features(16), kinds[0].value.then(kinds[2].value)),
+                                     q, k, v)) <= 1e-11);
 }
 
-TEST_CASE("reparametrised random features stay unbiased, at other scales than their own too", "[reparametrisation]") {
+TEST_CASE("reparametrised random features stay unbiased, at other scales than their own too",
+          "[reparametrisation]") {
   const Matrix<double> q = tokens(7, 0, 0.2), k = tokens(9, 1, 0.2);
   for (const auto& [name, r] : all_kinds(q, k)) {
-    if (name == "diagonal" || name == "shift, diagonal, shift, linear, shift") continue;  // of too large a variance
+    // Too large a variance.
+    if (name == "diagonal" || name == "shift, diagonal, shift, linear, shift") continue;
     std::vector<double> estimates;
     for (std::uint64_t draw = 0; draw < 2000; ++draw) {
-      const Reparametrised map(random_features(32, kSeed + draw), r, 2.0);  // and x below is not times sqrt(2)
-      const double product = map.query_features(q.row(0) / 2).row(0).dot(map.key_features(k.row(0) / 2).row(0));
+      // Its scale is 2, but the vectors are not times sqrt(2).
+      const Reparametrised map(random_features(32, kSeed + draw), r, 2.0);
+      const double product =
+          map.query_features(q.row(0) / 2).row(0).dot(map.key_features(k.row(0) / 2).row(0));
       estimates.push_back(product / std::exp(q.row(0).dot(k.row(0)) / 4));
     }
     const Moments moments(estimates);
@@ -286,20 +305,28 @@ TEST_CASE("wrong reparametrisations are rejected by name and size", "[reparametr
   REQUIRE_THROWS_WITH(Reparametrisation::shift(Vector<double>(0), Vector<double>(0)),
                       ContainsSubstring("dimension of the reparametrisation: got 0, expected at least 1"));
   REQUIRE_THROWS_WITH(Reparametrisation::shift(q.row(0), kNaN * k.row(0)), ContainsSubstring("not finite"));
-  REQUIRE_THROWS_WITH(Reparametrisation::diagonal(Eigen::Vector3d(1, 0, 1)), ContainsSubstring("psi(1): got 0"));
-  REQUIRE_THROWS_WITH(Reparametrisation::diagonal(Eigen::Vector3d(1, 1, kNaN)), ContainsSubstring("psi(2): got "));
+  REQUIRE_THROWS_WITH(Reparametrisation::diagonal(Eigen::Vector3d(1, 0, 1)),
+                      ContainsSubstring("psi(1): got 0"));
+  REQUIRE_THROWS_WITH(Reparametrisation::diagonal(Eigen::Vector3d(1, 1, kNaN)),
+                      ContainsSubstring("psi(2): got "));
   REQUIRE_THROWS_WITH(Reparametrisation::linear(q), ContainsSubstring("columns of M: got 3, expected 4"));
   REQUIRE_THROWS_WITH(Reparametrisation::linear(Matrix<double>(0, 0)), ContainsSubstring("rows of M: got 0"));
-  REQUIRE_THROWS_WITH(Reparametrisation::linear(Matrix<double>::Ones(3, 3)), ContainsSubstring("M: singular"));
-  REQUIRE_THROWS_WITH(Reparametrisation::linear(Matrix<double>::Constant(3, 3, kNaN)), ContainsSubstring("M: singular"));
-  REQUIRE_THROWS_WITH(three.then(two), ContainsSubstring("dimension of the next reparametrisation: got 2, expected 3"));
-  REQUIRE_THROWS_WITH(three.keys(k.leftCols(2)),
-                      ContainsSubstring("columns of x: got 2, expected 3 (dimension of the reparametrisation)"));
+  REQUIRE_THROWS_WITH(Reparametrisation::linear(Matrix<double>::Ones(3, 3)),
+                      ContainsSubstring("M: singular"));
+  REQUIRE_THROWS_WITH(Reparametrisation::linear(Matrix<double>::Constant(3, 3, kNaN)),
+                      ContainsSubstring("M: singular"));
+  REQUIRE_THROWS_WITH(three.then(two),
+                      ContainsSubstring("dimension of the next reparametrisation: got 2, expected 3"));
+  REQUIRE_THROWS_WITH(
+      three.keys(k.leftCols(2)),
+      ContainsSubstring("columns of x: got 2, expected 3 (dimension of the reparametrisation)"));
   REQUIRE_THROWS_WITH(key_centring(k.topRows(0)), ContainsSubstring("rows of k: got 0, expected at least 1"));
   REQUIRE_THROWS_WITH(centring(q.topRows(0), k), ContainsSubstring("rows of q: got 0, expected at least 1"));
-  REQUIRE_THROWS_WITH(diagonal_balance(q, k.leftCols(2)), ContainsSubstring("columns of q: got 3, expected 2"));
+  REQUIRE_THROWS_WITH(diagonal_balance(q, k.leftCols(2)),
+                      ContainsSubstring("columns of q: got 3, expected 2"));
   REQUIRE_THROWS_WITH(full_balance(q, k, 0), ContainsSubstring("ridge: got 0"));
   REQUIRE_THROWS_WITH(Reparametrised(random_features(4), three),
                       ContainsSubstring("dimension of the reparametrisation: got 3, expected 6"));
-  REQUIRE_THROWS_WITH(Reparametrised(TaylorFeatures<double>(3, 2), three, -1.0), ContainsSubstring("scale: got -1"));
+  REQUIRE_THROWS_WITH(Reparametrised(TaylorFeatures<double>(3, 2), three, -1.0),
+                      ContainsSubstring("scale: got -1"));
 }

@@ -1,4 +1,5 @@
-// Simplex and Hadamard directions: their shape, what they estimate, and how well. Bounds are four standard errors.
+// Simplex and Hadamard directions: their shape, what they estimate, and how well. Bounds are four standard
+// errors.
 
 #include <phiattn/projection/projection.hpp>
 
@@ -21,7 +22,8 @@ constexpr std::uint64_t kSeed = 2021;
 RowVector<double> sum_of_query_and_key(Index d, double z, bool along_axis) {
   RowVector<double> x = RowVector<double>::Zero(d);
   x(0) = 1;
-  for (Index j = 0; j < d && !along_axis; ++j) x(j) = 1.1 + 0.3 * static_cast<double>(j % 3) - 0.5 * (j % 2 == 1);
+  for (Index j = 0; j < d && !along_axis; ++j)
+    x(j) = 1.1 + 0.3 * static_cast<double>(j % 3) - 0.5 * (j % 2 == 1);
   return z / x.norm() * x;
 }
 
@@ -57,7 +59,8 @@ TEST_CASE("an orthonormal block becomes the stored simplex", "[projection][golde
   CHECK((rows * rows.transpose() - golden::matrix(json["gram"])).cwiseAbs().maxCoeff() <= 1e-15);
 }
 
-TEST_CASE("simplex directions are unit rows at equal angles in blocks, the last of them cut", "[projection]") {
+TEST_CASE("simplex directions are unit rows at equal angles in blocks, the last of them cut",
+          "[projection]") {
   for (const Index d : {1, 2, 3, 16}) {
     const Index h = 2 * d + (d + 1) / 2;
     CAPTURE(kSeed, h, d);
@@ -92,7 +95,8 @@ TEST_CASE("the kernel estimate of simplex directions is unbiased", "[projection]
   }
 }
 
-TEST_CASE("simplex directions lower the variance without antithetic rows and raise it with them", "[projection]") {
+TEST_CASE("simplex directions lower the variance without antithetic rows and raise it with them",
+          "[projection]") {
   constexpr Index kD = 8;
   CAPTURE(kSeed);
   const auto moments = [](Index m, Directions directions, bool antithetic) {
@@ -131,36 +135,43 @@ TEST_CASE("Hadamard rows are orthogonal in blocks, with radii of the padded dime
     CAPTURE(kSeed, d);
     const Matrix<double> fixed = hadamard_rows(d + d / 2, d, Radii::fixed);
     CHECK((fixed.rowwise().norm().array() - std::sqrt(static_cast<double>(d))).abs().maxCoeff() <= 1e-12);
-    for (const Matrix<double>& block : {Matrix<double>(fixed.topRows(d)), Matrix<double>(fixed.bottomRows(d / 2))}) {
+    for (const Matrix<double>& block :
+         {Matrix<double>(fixed.topRows(d)), Matrix<double>(fixed.bottomRows(d / 2))}) {
       CHECK(off_diagonal(block * block.transpose()) <= 1e-11);
     }
     CHECK(off_diagonal(fixed * fixed.transpose()) > 1e-3);  // the two blocks are independent
     const Vector<double> radii = sample_radii(d, d, Radii::chi, Philox(kSeed, 1));
     CHECK((hadamard_rows(d, d).rowwise().norm() - radii).cwiseAbs().maxCoeff() <= 1e-12);
   }
-  // d = 33 is cut from D = 64: what is left of 64 orthonormal rows times 8 has columns of norm 8 that are orthogonal.
+  // d = 33 is cut from D = 64: what is left of 64 orthonormal rows times 8 has columns of norm 8 that are
+  // orthogonal.
   const Matrix<double> cut = hadamard_rows(64, 33, Radii::fixed);
   CHECK((cut.transpose() * cut - 64 * Matrix<double>::Identity(33, 33)).cwiseAbs().maxCoeff() <= 1e-11);
 }
 
-TEMPLATE_TEST_CASE("project is x times matrix transposed for Hadamard directions", "[projection]", float, double) {
+TEMPLATE_TEST_CASE("project is x times matrix transposed for Hadamard directions", "[projection]", float,
+                   double) {
   using S = TestType;
   for (const Index d : {9, 16, 40, 64}) {
     for (const Index m : {1, 7, 64, 150}) {
       for (const Index n : {0, 1, 5, 37}) {
         CAPTURE(kSeed, d, m, n);
-        const auto omega =
-            sample_projection<S>(m, d, {.directions = Directions::hadamard, .antithetic = m % 2 == 1, .seed = kSeed});
+        const auto omega = sample_projection<S>(
+            m, d, {.directions = Directions::hadamard, .antithetic = m % 2 == 1, .seed = kSeed});
         REQUIRE(omega.rows() == m);
         REQUIRE(omega.cols() == d);
         const Matrix<S> rows = omega.matrix();
-        const Matrix<S> x = Matrix<S>::NullaryExpr(n, d, [](Index i, Index j) { return S(1 + i) / S(2 + j) - S(j % 5); });
+        const Matrix<S> x =
+            Matrix<S>::NullaryExpr(n, d, [](Index i, Index j) { return S(1 + i) / S(2 + j) - S(j % 5); });
         Matrix<S> wide = Matrix<S>::Constant(n + 2, m + 3, S(-7));
         omega.project(x, wide.block(1, 2, n, m));
         const Matrix<double> due = x.template cast<double>() * rows.template cast<double>().transpose();
-        const Matrix<double> size = x.template cast<double>().rowwise().norm() * rows.template cast<double>().rowwise().norm().transpose();
+        const Matrix<double> size = x.template cast<double>().rowwise().norm() *
+                                    rows.template cast<double>().rowwise().norm().transpose();
         const Matrix<double> error = (wide.block(1, 2, n, m).template cast<double>() - due).cwiseAbs();
-        CHECK((error.array() <= 32 * static_cast<double>(std::numeric_limits<S>::epsilon()) * (size.array() + 1)).all());
+        CHECK((error.array() <=
+               32 * static_cast<double>(std::numeric_limits<S>::epsilon()) * (size.array() + 1))
+                  .all());
         wide.block(1, 2, n, m).setConstant(S(-7));
         CHECK((wide.array() == S(-7)).all());
       }
@@ -170,7 +181,8 @@ TEMPLATE_TEST_CASE("project is x times matrix transposed for Hadamard directions
 
 TEST_CASE("Hadamard projections are antithetic where asked to be, and keep tokens apart", "[projection]") {
   const auto omega = sample_projection<float>(101, 20, {.directions = Directions::hadamard, .seed = kSeed});
-  Matrix<float> x = Matrix<float>::NullaryExpr(40, 20, [](Index i, Index j) { return float((i * 7 + j * 5) % 13 - 6); });
+  Matrix<float> x =
+      Matrix<float>::NullaryExpr(40, 20, [](Index i, Index j) { return float((i * 7 + j * 5) % 13 - 6); });
   Matrix<float> out(40, 101), alone(1, 101), with_nan(40, 101);
   omega.project(x, out);
   CHECK(out.rightCols(50) == -out.leftCols(50));
@@ -195,7 +207,8 @@ TEST_CASE("Hadamard directions are orthogonal ones where there are fewer than 16
   CHECK(rows(9, Directions::hadamard) != rows(9, Directions::orthogonal));
 }
 
-TEST_CASE("the kernel estimate of Hadamard directions is biased by less than 1e-3 at |q + k| = 1", "[projection]") {
+TEST_CASE("the kernel estimate of Hadamard directions is biased by less than 1e-3 at |q + k| = 1",
+          "[projection]") {
   for (const Index d : {9, 33, 64}) {
     for (const bool along_axis : {false, true}) {
       CAPTURE(kSeed, d, along_axis);
@@ -213,7 +226,8 @@ TEST_CASE("every row of simplex and Hadamard directions has covariance I", "[pro
     for (const Index d : {9, 16}) {
       std::vector<std::vector<double>> samples(static_cast<std::size_t>(3 * d * d));
       for (int draw = 0; draw < kDraws; ++draw) {
-        const ProjectionOptions options{directions, Radii::chi, false, kSeed + static_cast<std::uint64_t>(draw)};
+        const ProjectionOptions options{directions, Radii::chi, false,
+                                        kSeed + static_cast<std::uint64_t>(draw)};
         const Matrix<double> omega = sample_projection<double>(d, d, options).matrix();
         auto sample = samples.begin();
         for (const Index i : {Index{0}, d / 2, d - 1}) {
@@ -250,5 +264,6 @@ TEST_CASE("Hadamard directions alone are refused: they are not stored", "[projec
   const Matrix<double> x = Matrix<double>::Zero(2, 20);
   Matrix<double> out(2, 39);
   REQUIRE_THROWS_WITH(omega.project(x, out), ContainsSubstring("columns of out: got 39, expected 40"));
-  REQUIRE_THROWS_WITH(omega.project(x.leftCols(16), out), ContainsSubstring("columns of x: got 16, expected 20"));
+  REQUIRE_THROWS_WITH(omega.project(x.leftCols(16), out),
+                      ContainsSubstring("columns of x: got 16, expected 20"));
 }

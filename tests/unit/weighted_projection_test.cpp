@@ -64,7 +64,8 @@ TEST_CASE("log-weights enter the features, half of them on either side", "[proje
   const Matrix<double> kernel = phi * weighted.key_features(y).transpose();
   for (Index t = 0; t < 4; ++t) {
     for (Index j = 0; j < 3; ++j) {
-      const double due = estimate(weighted.projection(), x.row(t), y.row(j)) * std::exp(x.row(t).dot(y.row(j)));
+      const double due =
+          estimate(weighted.projection(), x.row(t), y.row(j)) * std::exp(x.row(t).dot(y.row(j)));
       CHECK(kernel(t, j) == Approx(due).epsilon(1e-13));
     }
   }
@@ -94,14 +95,16 @@ TEST_CASE("log-weights come as row or column, from a narrower type, and add up",
   CHECK(same(Projection<double>(omega).weighted(row), weighted));
   CHECK(weighted.weighted(row.transpose()).log_weights() == 2 * weighted.log_weights());
   CHECK(same(weighted.scaled(2), Projection<double>(2 * omega, row)));
-  const auto hadamard = sample_projection<double>(21, 20, {.directions = Directions::hadamard, .seed = kSeed});
+  const auto hadamard =
+      sample_projection<double>(21, 20, {.directions = Directions::hadamard, .seed = kSeed});
   CHECK(hadamard.scaled(0.5).matrix() == 0.5 * hadamard.matrix());
   CHECK(hadamard.weighted(some(21, 1)).matrix() == hadamard.matrix());
 }
 
 TEST_CASE("FAVOR++ equals the stored one", "[projection][golden]") {
   const auto json = golden::load("favor_plusplus_full.json");
-  const Matrix<double> q = golden::matrix(json["q"]), k = golden::matrix(json["k"]), v = golden::matrix(json["v"]);
+  const Matrix<double> q = golden::matrix(json["q"]), k = golden::matrix(json["k"]),
+                       v = golden::matrix(json["v"]);
   const double scale = json["scale"];
   const double a = favor_plusplus_parameter(q, k, scale);
   CHECK(a == Approx(json["A"].get<double>()).epsilon(1e-13));
@@ -143,14 +146,16 @@ TEST_CASE("FAVOR++ is unbiased with the variance of the paper, least at its para
   };
   const double best = favor_plusplus_parameter(q, k, 1.0);
   CHECK(best < -0.01);
-  for (const double a : {0.0, best / 2, 0.9 * best, 1.1 * best, 2 * best}) CHECK(variance(best) < variance(a));
+  for (const double a : {0.0, best / 2, 0.9 * best, 1.1 * best, 2 * best})
+    CHECK(variance(best) < variance(a));
 
   for (const Directions directions : {Directions::iid, Directions::orthogonal}) {
     for (const bool antithetic : {false, true}) {
       CAPTURE(kSeed, static_cast<int>(directions), antithetic);
       const Moments moments = estimates(
           [&](std::uint64_t seed) {
-            return favor_plusplus(sample_projection<double>(kM, kD, {directions, Radii::chi, antithetic, seed}), best);
+            return favor_plusplus(
+                sample_projection<double>(kM, kD, {directions, Radii::chi, antithetic, seed}), best);
           },
           q, k, 4000);
       CHECK(std::abs(moments.mean - 1) <= 4 * moments.error);
@@ -208,7 +213,8 @@ TEST_CASE("importance-sampled features know the pair that they were calibrated o
   CHECK(variance(0.25) <= 4.0 / 3 / 32);
 }
 
-TEST_CASE("importance weights are bounded by the share of the origin, and with nothing else are 1", "[projection]") {
+TEST_CASE("importance weights are bounded by the share of the origin, and with nothing else are 1",
+          "[projection]") {
   const Matrix<double> q = some(5, 4, 2), k = some(6, 4, 2);
   for (const double share : {0.1, 0.5}) {
     const auto omega = sample_importance_projection<double>(40, q, k, {.origin_share = share, .seed = kSeed});
@@ -216,8 +222,8 @@ TEST_CASE("importance weights are bounded by the share of the origin, and with n
     CHECK(omega.log_weights().maxCoeff() <= -std::log(share) + 1e-12);
     CHECK(omega.log_weights().minCoeff() < -0.1);
   }
-  for (const ImportanceOptions& options :
-       {ImportanceOptions{.origin_share = 1, .seed = kSeed}, ImportanceOptions{.centres = 0, .seed = kSeed}}) {
+  for (const ImportanceOptions& options : {ImportanceOptions{.origin_share = 1, .seed = kSeed},
+                                           ImportanceOptions{.centres = 0, .seed = kSeed}}) {
     const auto omega = sample_importance_projection<double>(11, q, k, options);
     CHECK(omega.matrix() == sample_projection<double>(11, 4, {.seed = kSeed}).matrix());
     CHECK(omega.log_weights().cwiseAbs().maxCoeff() <= 1e-14);
@@ -249,10 +255,13 @@ TEST_CASE("wrong weights and calibrations are rejected by name and size", "[proj
     REQUIRE_THROWS_AS(Projection<double>(omega, weights), std::invalid_argument);
     REQUIRE_THROWS_WITH(Projection<double>(omega).weighted(weights), ContainsSubstring("log-weight 1: got "));
   }
-  for (const double a : {0.1, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-    REQUIRE_THROWS_WITH(favor_plusplus(Projection<double>(omega), a), ContainsSubstring("A of FAVOR++: got "));
+  for (const double a :
+       {0.1, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    REQUIRE_THROWS_WITH(favor_plusplus(Projection<double>(omega), a),
+                        ContainsSubstring("A of FAVOR++: got "));
   }
-  REQUIRE_THROWS_WITH(favor_plusplus_parameter(q, some(5, 3)), ContainsSubstring("columns of q: got 2, expected 3"));
+  REQUIRE_THROWS_WITH(favor_plusplus_parameter(q, some(5, 3)),
+                      ContainsSubstring("columns of q: got 2, expected 3"));
   REQUIRE_THROWS_WITH(favor_plusplus_parameter(q.topRows(0), k),
                       ContainsSubstring("rows of q: got 0, expected at least 1"));
   REQUIRE_THROWS_WITH(favor_plusplus_parameter(q, k.topRows(0)),

@@ -58,14 +58,16 @@ enum class DiJiangNormalisation {
 /// Projection weights ln w_i stand for D_i = sqrt(w_i). The paper trains D with the model, from which it also takes a
 /// decay of the past and a gate; none of that is here, and D = 1 unless given. Its models multiply by the transposed C.
 ///
-/// Untrained it is no approximation of exp(q . k), and does not tend to one as m grows. What its T C would need to
-/// be frequencies of exp(|q + k|^2/2), N(0, I), is a length of about sqrt(d), and their length is |t_i| ~ 1: the mean
-/// over T, for z = q + k, is 1/d sum_i exp((c_i . z)^2 / 2) and not exp(|z|^2 / 2). Nor is there the factor
-/// exp(-|x|^2/2), so that of two keys the longer gets more (softmax: less so). It is a similarity of its own, for a model
-/// that is trained with it. Default scale 1/sqrt(d), that of the attention it replaces.
+/// Untrained it is no approximation of exp(q . k), and does not tend to one as m grows. To be frequencies of
+/// exp(|q + k|^2/2), those of N(0, I), the rows of T C would need lengths of about sqrt(d), and theirs are |t_i| ~ 1: the
+/// mean over T, for z = q + k, is 1/d sum_i exp((c_i . z)^2 / 2) and not exp(|z|^2 / 2). Nor is there the factor
+/// exp(-|x|^2/2), so that of two keys the longer gets more (softmax: less so). On Gaussian tokens and on heads of trained
+/// models its outputs are as far from softmax attention's as those of uniform attention are. It is a similarity of its
+/// own, for a model that is trained with it. Default scale 1/sqrt(d), that of the attention it replaces.
 ///
-/// PositiveRandomFeatures takes the same projection, and times sqrt(d) its second moments are right: with
-/// sample_dijiang_projection<S>(m, d).scaled(sqrt(d)) the bias is of the order of |q + k|^4.
+/// Taking T C, or sqrt(d) T C, whose second moments are right, for the frequencies of PositiveRandomFeatures does not
+/// help: only d directions occur, and along them the mean is 1/d sum_i exp(d (c_i . z)^2 / 2), which is larger than
+/// exp(|z|^2 / 2) from the fourth order on, and explodes.
 /// @throws std::invalid_argument  if the projection has no rows or no columns
 /// Cost: 2 n m d flops for n tokens (no fast transform: at the d of attention heads a dense product is as fast) and,
 /// for softmax, n m exponentials.

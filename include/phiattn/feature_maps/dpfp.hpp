@@ -3,6 +3,7 @@
 // Sparse products of positive parts. Next: feature_maps/hedgehog.hpp.
 
 #include <phiattn/core/check.hpp>
+#include <phiattn/core/scratch.hpp>
 #include <phiattn/feature_maps/elementwise.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>
 
@@ -28,8 +29,8 @@ class DpfpFeatures : public LogFeatureMapBase<DpfpFeatures<S>, S> {
     detail::check_at_least("dimension d of DpfpFeatures", d, 1);
     detail::check_at_least("nu of DpfpFeatures", nu, 1);
     if (nu >= 2 * d) {
-      detail::fail_argument("nu of DpfpFeatures: got " + std::to_string(nu) + ", expected less than 2 d = " +
-                            std::to_string(2 * d));
+      detail::fail_argument("nu of DpfpFeatures: got " + std::to_string(nu) +
+                            ", expected less than 2 d = " + std::to_string(2 * d));
     }
   }
 
@@ -41,16 +42,18 @@ class DpfpFeatures : public LogFeatureMapBase<DpfpFeatures<S>, S> {
                     VectorRef<S> log_scale) const {
     log_scale.setZero();
     const Index width = 2 * dimension_;
-    RowVector<S> log_r(width);
-    for (Index t = 0; t < x.rows(); ++t) {
-      log_r.head(dimension_) = x.row(t).unaryExpr(LogRelu{});
-      log_r.tail(dimension_) = (-x.row(t)).unaryExpr(LogRelu{});
-      for (Index j = 1; j <= nu_; ++j) {
-        auto block = features.row(t).segment((j - 1) * width, width);
-        block.head(j) = log_r.head(j) + log_r.tail(j);
-        block.tail(width - j) = log_r.tail(width - j) + log_r.head(width - j);
+    detail::with_scratch<S>(1, width, [&](Eigen::Map<Matrix<S>> scratch) {
+      auto log_r = scratch.row(0);
+      for (Index t = 0; t < x.rows(); ++t) {
+        log_r.head(dimension_) = x.row(t).unaryExpr(LogRelu{});
+        log_r.tail(dimension_) = (-x.row(t)).unaryExpr(LogRelu{});
+        for (Index j = 1; j <= nu_; ++j) {
+          auto block = features.row(t).segment((j - 1) * width, width);
+          block.head(j) = log_r.head(j) + log_r.tail(j);
+          block.tail(width - j) = log_r.tail(width - j) + log_r.head(width - j);
+        }
       }
-    }
+    });
   }
 
  private:

@@ -40,18 +40,14 @@ class ElementwiseFeatures
   Index feature_dimension() const { return layer_.feature_dimension(); }
 
   void log_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
-                    VectorRef<S> log_scale) const
-    requires std::same_as<Tag, LogFeatureMapTag>
-  {
+                    VectorRef<S> log_scale) const requires std::same_as<Tag, LogFeatureMapTag> {
     call_each(x, features);
     log_scale.setZero();
   }
 
   /// A row is divided by its largest |f|, which goes to log_scale.
   void signed_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
-                       VectorRef<S> log_scale) const
-    requires std::same_as<Tag, SignedFeatureMapTag>
-  {
+                       VectorRef<S> log_scale) const requires std::same_as<Tag, SignedFeatureMapTag> {
     call_each(x, features);
     for (Index t = 0; t < x.rows(); ++t) {
       const S size = detail::largest(features.row(t).cwiseAbs());
@@ -108,15 +104,15 @@ struct LogSigmoid {
 /// @param layer  a dimension d, a matrix or projection W, or {W, b}
 /// @param log_f  S -> S, copied
 template <detail::ComputeScalar S, class LogF>
-  requires std::regular_invocable<const LogF&, S>
-ElementwiseFeatures<S, LogFeatureMapTag, LogF> log_elementwise_features(LinearLayer<S> layer, LogF log_f) {
+requires std::regular_invocable<const LogF&, S> ElementwiseFeatures<S, LogFeatureMapTag, LogF>
+log_elementwise_features(LinearLayer<S> layer, LogF log_f) {
   return {std::move(layer), std::move(log_f)};
 }
 
 /// phi_i(x) = f(w_i . x + b_i), of either sign.
 template <detail::ComputeScalar S, class F>
-  requires std::regular_invocable<const F&, S>
-ElementwiseFeatures<S, SignedFeatureMapTag, F> signed_elementwise_features(LinearLayer<S> layer, F f) {
+requires std::regular_invocable<const F&, S> ElementwiseFeatures<S, SignedFeatureMapTag, F>
+signed_elementwise_features(LinearLayer<S> layer, F f) {
   return {std::move(layer), std::move(f)};
 }
 

@@ -5,6 +5,7 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/projection/projection.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -25,7 +26,8 @@ class LinearLayer {
   /// @throws std::invalid_argument  if W has log-weights: they belong to an expectation, not to a layer
   LinearLayer(Projection<S> w) : dimension_(w.cols()), w_(std::move(w)) {
     if (w_->log_weights().size() > 0) {
-      detail::fail_argument("projection of a feature map: it has log-weights, which only random features use");
+      detail::fail_argument(
+          "projection of a feature map: it has log-weights, which only random features use");
     }
   }
 

@@ -21,8 +21,9 @@
 namespace phiattn {
 
 struct NystromOptions {
-  double jitter = 1e-3;                        ///< added to the eigenvalues of C; not negative
-  std::optional<double> scale = std::nullopt;  ///< that of the attention to come; default: the kernel's own default
+  double jitter = 1e-3;  ///< added to the eigenvalues of C; not negative
+  std::optional<double> scale =
+      std::nullopt;  ///< that of the attention to come; default: the kernel's own default
 };
 
 /// Nystrom features of a positive kernel, from its similarities with the landmarks L (m, d)   (Williams & Seeger
@@ -30,9 +31,9 @@ struct NystromOptions {
 ///
 ///     phi(x) = a(x) (C + jitter I)^{-1/2},   a_i(x) = sim(x, L_i) / s_i,   C_ij = sim(L_i, L_j) / (s_i s_j)
 ///
-/// with s_i = sqrt(sim(L_i, L_i)), 1 for the Gaussian kernel. phi(q) . phi(k) is then the similarity of the projections
-/// of q and k on the span of the landmarks in the kernel's own space: exact for the landmarks themselves (jitter 0), and
-/// never above sim(x, x) for x with itself.
+/// with s_i = sqrt(sim(L_i, L_i)), 1 for the Gaussian kernel. phi(q) . phi(k) is then the similarity of the
+/// projections of q and k on the span of the landmarks in the kernel's own space: exact for the landmarks themselves
+/// (jitter 0), and never above sim(x, x) for x with itself.
 ///
 /// Landmarks are given in the units of q and k, and multiplied by sqrt(scale) as those are: tell the scale if it is
 /// not the kernel's default. It becomes the map's default; used at another, the landmarks are elsewhere, which is
@@ -42,12 +43,14 @@ struct NystromOptions {
 /// logarithm of its a_i as log-scale: features are finite where logarithms are. Limit: a state has one log-scale, so
 /// that a key is lost beside another whose log-scale is higher by some 87 (float) or 708 (double). Of the Gaussian
 /// kernel these are keys far from every landmark; of exp(q . k) they are the short keys beside one of |k|^2/2 = 87.
-/// Eigenvalues of C are clamped at 0, and dropped where with jitter they stay below m eps times the largest: duplicate
-/// landmarks are legal.
+/// Eigenvalues of C are clamped at 0, and dropped where with jitter they stay below m eps times the largest:
+/// duplicate landmarks are legal.
 ///
-/// Works while every token is near a landmark: m must grow with the volume that the tokens fill in units of the
-/// kernel's width. Fails beyond: weights can be negative, and a far token is seen as its nearest landmark. With a
-/// small jitter the rounding of S is enlarged by up to 1/jitter.
+/// Works where queries and keys are near landmarks, or the kernel matrix is of low rank: m must grow with the volume
+/// that the tokens fill in units of the kernel's width. For exp(q . k) sample them from the queries and from the keys.
+/// Fails elsewhere, and worse than uniform attention does: far tokens are extrapolated, weights turn negative (means
+/// are shorter than what they are the means of, so that exp(q . k) is extrapolated from them), and a small jitter
+/// enlarges the rounding of S by up to 1/jitter.
 /// @param kernel     positive semidefinite
 /// @param landmarks  (m, d); see segment_means() and sampled_rows()
 /// @throws std::invalid_argument  if there are no landmarks, C is not finite, or an option is out of range

@@ -1,6 +1,6 @@
 #pragma once
 
-// Performer's feature map. Next: feature_maps/tensor_power.hpp.
+// Performer's feature map. Next: feature_maps/reparametrised.hpp.
 
 #include <phiattn/feature_maps/feature_map_base.hpp>
 #include <phiattn/projection/projection.hpp>
@@ -14,13 +14,13 @@ namespace phiattn {
 ///
 ///     phi_i(x) = sqrt(w_i / m) exp(omega_i . x - |x|^2 / 2)
 ///
-/// E[phi(q) . phi(k)] = exp(q . k) when each row of omega is N(0, I) and w_i = 1   (Choromanski et al. 2021, Lemma 1);
-/// a projection with log-weights ln w_i stands for other frequencies that do the same.
-/// Relative variance for iid rows: (e^{|q+k|^2} - 1)/m. It is the reason why the map fails at large norms: there
+/// E[phi(q) . phi(k)] = exp(q . k) when each row of omega is N(0, I) and w_i = 1   (Choromanski et al. 2021,
+/// Lemma 1); a projection with log-weights ln w_i stands for other frequencies that do the same. Relative
+/// variance for iid rows: (e^{|q+k|^2} - 1)/m. It is the reason why the map fails at large norms: there
 /// uniform attention is nearer to softmax attention than this is.
 /// @throws std::invalid_argument  if omega has no rows or no columns
-/// Cost: 2 n m d flops for n tokens (half of it with an antithetic projection, less with a Hadamard one) and n m
-/// exponentials.
+/// Cost: 2 n m d flops for n tokens (half of it with an antithetic projection, less with a Hadamard one) and
+/// n m exponentials.
 template <detail::ComputeScalar S>
 class PositiveRandomFeatures : public LogFeatureMapBase<PositiveRandomFeatures<S>, S> {
  public:
@@ -36,7 +36,8 @@ class PositiveRandomFeatures : public LogFeatureMapBase<PositiveRandomFeatures<S
 
   const Projection<S>& projection() const { return omega_; }
 
-  void log_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features, VectorRef<S> log_scale) const {
+  void log_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
+                    VectorRef<S> log_scale) const {
     omega_.project(x, features);
     const S log_root_m = std::log(static_cast<S>(feature_dimension())) / 2;
     const Vector<S>& log_weights = omega_.log_weights();

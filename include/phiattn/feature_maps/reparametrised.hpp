@@ -2,6 +2,7 @@
 
 // A feature map of other queries and keys. Next: feature_maps/tensor_power.hpp.
 
+#include <phiattn/core/calibration.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/scratch.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>
@@ -12,7 +13,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
-#include <string>
+#include <type_traits>
 #include <utility>
 
 namespace phiattn {
@@ -66,10 +67,10 @@ using BaseLike = std::conditional_t<LogFeatureMap<Map>, LogFeatureMapBase<Derive
 ///
 ///     phi(q) = exp(scale b . q) phi_map(q'),   varphi(k) = exp(scale a . (k - b)) varphi_map(k')
 ///
-/// so that where `map` approximates exp(q . k), this one does, with the smaller errors of q' and k'. It is exact
-/// whatever the reparametrisation, and at whatever scale it is used; it helps most at the scale it is told here, to
-/// which default_scale() is set. A map of another similarity of q . k (TaylorFeatures(d, 2) taken for what it is, say)
-/// keeps that only under a linear reparametrisation, with a = b = 0.
+/// so that where `map` approximates exp(q . k), this one does too, with the errors that `map` makes of q' and
+/// k'. Those factors are right for any reparametrisation and at any scale of attention; only the shifts are
+/// meant for one scale, the one given here, which becomes default_scale(). For maps of exp(q . k) alone: what
+/// approximates another function of q . k goes on doing so without shifts only.
 /// @param scale  that of the attention to come; default: the map's own default
 /// @throws std::invalid_argument  if the two differ in dimension, or if the scale is not positive and finite
 /// Cost: that of `map`, and O(n d) for n tokens, or 2 n d^2 flops where the linear part is not diagonal.
@@ -79,13 +80,12 @@ class Reparametrised : public detail::BaseLike<Reparametrised<Map>, Map> {
   using Scalar = typename Map::Scalar;
   using S = Scalar;
 
-  Reparametrised(Map map, const Reparametrisation& reparametrisation, std::optional<double> scale = std::nullopt)
-      : map_(std::move(map)), scale_(scale.value_or(map_.default_scale(map_.dimension()))) {
+  Reparametrised(Map map, const Reparametrisation& reparametrisation,
+                 std::optional<double> scale = std::nullopt)
+      : map_(std::move(map)),
+        scale_(detail::checked_scale(scale.value_or(map_.default_scale(map_.dimension())))) {
     detail::check_equal("dimension of the reparametrisation", reparametrisation.dimension(),
                         "dimension of the feature map", map_.dimension());
-    if (!(scale_ > 0) || !std::isfinite(scale_)) {
-      detail::fail_argument("scale: got " + std::to_string(scale_) + ", expected a positive finite number");
-    }
     sides_ = std::make_shared<const Sides>(
         Sides{{reparametrisation.query_side(), scale_}, {reparametrisation.key_side(), scale_}});
   }
@@ -95,30 +95,36 @@ class Reparametrised : public detail::BaseLike<Reparametrised<Map>, Map> {
   Index feature_dimension() const { return map_.feature_dimension(); }
   double default_scale(Index) const { return scale_; }
 
-  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const
+  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                          VectorRef<S> log_scale) const
     requires LogFeatureMap<Map>
   {
-    fill(sides_->query, x, first, features, log_scale, [this](auto&&... args) { map_.log_query_features(args...); });
+    fill(sides_->query, x, first, features, log_scale,
+         [this](auto&&... args) { map_.log_query_features(args...); });
   }
 
-  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const
+  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                        VectorRef<S> log_scale) const
     requires LogFeatureMap<Map>
   {
-    fill(sides_->key, x, first, features, log_scale, [this](auto&&... args) { map_.log_key_features(args...); });
+    fill(sides_->key, x, first, features, log_scale,
+         [this](auto&&... args) { map_.log_key_features(args...); });
   }
 
   void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
                              VectorRef<S> log_scale) const
     requires SignedFeatureMap<Map>
   {
-    fill(sides_->query, x, first, features, log_scale, [this](auto&&... args) { map_.signed_query_features(args...); });
+    fill(sides_->query, x, first, features, log_scale,
+         [this](auto&&... args) { map_.signed_query_features(args...); });
   }
 
   void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
                            VectorRef<S> log_scale) const
     requires SignedFeatureMap<Map>
   {
-    fill(sides_->key, x, first, features, log_scale, [this](auto&&... args) { map_.signed_key_features(args...); });
+    fill(sides_->key, x, first, features, log_scale,
+         [this](auto&&... args) { map_.signed_key_features(args...); });
   }
 
  private:
@@ -137,7 +143,8 @@ class Reparametrised : public detail::BaseLike<Reparametrised<Map>, Map> {
       detail::with_scratch<S>(2 * n, x.cols(), [&](Eigen::Map<Matrix<S>> scratch) {
         auto moved = side.is_diagonal() ? scratch.topRows(n) : scratch.bottomRows(n);
         side.transform(x.middleRows(begin, n), moved, scratch.topRows(n));
-        map_features(scratch.topRows(n), first + begin, features.middleRows(begin, n), log_scale.segment(begin, n));
+        map_features(scratch.topRows(n), first + begin, features.middleRows(begin, n),
+                     log_scale.segment(begin, n));
       });
     }
     side.add_log_factors(x, log_scale);

@@ -116,9 +116,13 @@ class TensorSketch {
 ///
 ///     c_j^2 / m_j ((a+b)^j + (a+e)^j - 2 a^j + g/m_j ((a+b+e)^j - (a+b)^j - (a+e)^j + a^j))
 ///
-/// (the bound of Avron, Nguyen & Woodruff 2014 is (2 + 3^j) |q|^{2j} |k|^{2j} / m_j). In relative terms it grows like
-/// (|q| |k| / q . k)^{2j} / m_j, and so the sketch works where |q| |k| is below about n/2, the polynomial fits, and
-/// m_j is large against the squared ratio of what the sum cancels to what it leaves.
+/// (each coordinate's signs pair up the four factors of a second moment in one of three ways: key with query, or query
+/// with query straight or crossed; buckets then agree by themselves, with probability 1/m_j, or with g/m_j^2). It is
+/// below (2 + 3^j) |q|^{2j} |k|^{2j} / m_j, the bound of Avron, Nguyen & Woodruff (2014).
+///
+/// The noise of degree j is about c_j (|q| |k|)^j / sqrt(m_j): a degree is worth its features where that is less than
+/// what leaving the degree out would cost, c_j |q . k|^j. With m of a few d that often means n = 2, which is then a
+/// better map than positive random features of the same m; it works for |q| |k| up to about 2, and fails beyond.
 /// @param d  dimension of q and k      @param n  degree, at least 2      @param m  features, at least d + n
 /// @throws std::invalid_argument  if d, n or m is less
 /// Cost: 2 n_tokens d sum_j j m_j flops, about n_tokens d m n; as much memory as d n m / 2 numbers. The Fourier transform

@@ -4,6 +4,7 @@
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>
+#include <phiattn/core/scratch.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <cmath>
@@ -33,10 +34,13 @@ class CosineKernel {
   static double default_scale(Index) { return 1; }
 
   void log_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile) const {
-    Matrix<S> directions = k;
-    for (Index j = 0; j < k.rows(); ++j) directions.row(j) /= norm_or_one(k.row(j));
-    detail::multiply_transposed<S>(q, directions, tile);
-    for (Index t = 0; t < tile.rows(); ++t) tile.row(t) = (tile.row(t) / norm_or_one(q.row(t))) * temperature_;
+    detail::with_scratch<S>(k.rows(), k.cols(), [&](Eigen::Map<Matrix<S>> directions) {
+      for (Index j = 0; j < k.rows(); ++j) directions.row(j) = k.row(j) / norm_or_one(k.row(j));
+      detail::multiply_transposed<S>(q, directions, tile);
+    });
+    for (Index t = 0; t < tile.rows(); ++t) {
+      tile.row(t) = (tile.row(t) / norm_or_one(q.row(t))) * temperature_;
+    }
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>
+#include <phiattn/core/scratch.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <cmath>
@@ -26,7 +27,8 @@ class GaussianKernel {
 
   explicit GaussianKernel(double sigma) : inverse_variance_(static_cast<S>(1 / (sigma * sigma))) {
     if (!(sigma > 0) || !std::isfinite(inverse_variance_) || inverse_variance_ == 0) {
-      detail::fail_argument("sigma of GaussianKernel: got " + std::to_string(sigma) + ", expected a positive finite number");
+      detail::fail_argument("sigma of GaussianKernel: got " + std::to_string(sigma) +
+                            ", expected a positive finite number");
     }
   }
 
@@ -34,11 +36,13 @@ class GaussianKernel {
 
   void log_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile) const {
     detail::multiply_transposed<S>(q, k, tile);
-    const RowVector<S> half_norms = k.rowwise().squaredNorm().transpose() / 2;
-    for (Index t = 0; t < tile.rows(); ++t) {
-      const S half_norm = q.row(t).squaredNorm() / 2;
-      tile.row(t).array() = ((tile.row(t) - half_norms).array() - half_norm) * inverse_variance_;
-    }
+    detail::with_scratch<S>(1, k.rows(), [&](Eigen::Map<Matrix<S>> half_norms) {
+      half_norms = k.rowwise().squaredNorm().transpose() / 2;
+      for (Index t = 0; t < tile.rows(); ++t) {
+        const S half_norm = q.row(t).squaredNorm() / 2;
+        tile.row(t).array() = ((tile.row(t) - half_norms).array() - half_norm) * inverse_variance_;
+      }
+    });
   }
 
  private:

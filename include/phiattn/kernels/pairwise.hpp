@@ -29,16 +29,13 @@ class PairwiseKernel {
 
   static double default_scale(Index) { return 1; }
 
-  void log_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile) const
-    requires std::same_as<Tag, LogKernelTag>
-  {
+  void log_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k,
+                      MatrixRef<S> tile) const requires std::same_as<Tag, LogKernelTag> {
     call_pairs(q, k, tile);
   }
 
   void signed_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile,
-                         VectorRef<S> log_scale) const
-    requires std::same_as<Tag, SignedKernelTag>
-  {
+                         VectorRef<S> log_scale) const requires std::same_as<Tag, SignedKernelTag> {
     call_pairs(q, k, tile);
     log_scale.setZero();
   }

@@ -12,12 +12,12 @@
 
 namespace phiattn {
 
-/// How the unit vectors u_1 ... u_h are chosen; each alone is uniform on the sphere, but hadamard's only nearly.
+/// How the unit vectors u_1 ... u_h are chosen; each alone is uniform on the sphere (hadamard: nearly).
 enum class Directions {
   iid,         ///< independent
   orthogonal,  ///< independent blocks of d rows, each Haar on the orthogonal group (Yu et al. 2016)
-  simplex,     ///< independent blocks of d rows at equal, obtuse angles, each rotated by Haar (Reid et al. 2023)
-  hadamard,    ///< blocks H D1 H D2 H D3 of signs, O(log d) a row and token (Yu et al. 2016): hadamard.hpp
+  simplex,     ///< independent blocks of d rows at equal, obtuse angles, Haar rotated (Reid et al. 2023)
+  hadamard,    ///< independent blocks H D1 H D2 H D3 of signs, O(log d) a row and token (Yu et al. 2016)
 };
 
 namespace detail {
@@ -42,7 +42,7 @@ inline void orthonormalise(MatrixRef<double> rows) {
 /// d orthonormal rows r_i <- the d vertices of a regular simplex around the origin, u_i . u_j = -1/(d-1):
 ///
 ///     u_i = sqrt(d/(d-1)) r_i - (sqrt(d) + 1) / (d-1)^(3/2) c   for i < d,     u_d = c / sqrt(d-1),
-///     c = r_1 + ... + r_{d-1}                                                        (Reid et al. 2023, eq. 8)
+///     c = r_1 + ... + r_{d-1}                                                        (Reid et al. 2023)
 ///
 /// They span d - 1 dimensions. A single row stays what it is.
 inline void make_simplex(MatrixRef<double> rows) {
@@ -61,7 +61,7 @@ inline void make_simplex(MatrixRef<double> rows) {
 ///
 /// All start from the same Gaussian rows; iid normalises each, orthogonal orthonormalises them d at a time,
 /// simplex turns such blocks into simplices. The last block is cut to the rows that are left.
-/// @throws std::invalid_argument  if h or d is less than 1; for hadamard, whose rows sample_projection() alone makes
+/// @throws std::invalid_argument  if h or d is less than 1; for hadamard, which is not stored as rows
 /// Cost: h d normals; orthogonal and simplex also O(h d^2), simplex with h rounded up to whole blocks.
 inline Matrix<double> sample_directions(Index h, Index d, Directions kind, const Philox& random) {
   detail::check_at_least("number of directions", h, 1);

@@ -18,8 +18,8 @@ namespace phiattn {
 ///
 ///     phi_i(x) = (1 - 4A)^(d/4) exp(A |omega_i|^2 + sqrt(1 - 4A) omega_i . x - |x|^2 / 2) / sqrt(m)
 ///
-/// (Likhosherstov et al. 2022, "Chefs' random tables", section 4.1), unbiased for every A <= 0 where `omega` is. It is
-/// the projection of frequencies sqrt(1 - 4A) omega_i and log-weights 2A |omega_i|^2 + (d/2) ln(1 - 4A), added to
+/// (Likhosherstov et al. 2022, "Chefs' random tables"), unbiased for every A <= 0 where `omega` is. It is the
+/// projection of frequencies sqrt(1 - 4A) omega_i and log-weights 2A |omega_i|^2 + (d/2) ln(1 - 4A), added to
 /// those of `omega`. A = 0 changes nothing; favor_plusplus_parameter() gives the best A for given data.
 /// @param a  A
 /// @throws std::invalid_argument  if A is positive or not finite
@@ -36,14 +36,15 @@ Projection<S> favor_plusplus(const Projection<S>& omega, double a) {
   return omega.scaled(static_cast<S>(std::sqrt(stretch))).weighted(log_weights.template cast<S>());
 }
 
-/// The A that minimises the variance of FAVOR++ at the mean of |q_i + k_j|^2 over all pairs, phi:
+/// The A of least variance where |q + k|^2 is phi, the mean of |q_i + k_j|^2 over all pairs:
 ///
 ///     A = (1 - 1/rho) / 8,   rho = 2d / (sqrt((2 phi + d)^2 + 8 d phi) + 2 phi + d)
 ///
-/// (Likhosherstov et al. 2022, eq. 11, written without cancellation). The mean is not taken pair by pair: phi = mean
-/// |q|^2 + mean |k|^2 + 2 mean q . mean k.
+/// (Likhosherstov et al. 2022; rho written without cancellation) for independent frequencies. No pair is
+/// formed: phi = mean |q|^2 + mean |k|^2 + 2 mean q . mean k.
 ///
-/// Constants fitted to data carry it: for causal use take data other than the sequence itself, or the future leaks.
+/// Constants fitted to data carry it: for causal use, take other data than the sequence itself, or its future
+/// leaks.
 /// @param q, k   (n_q, d) and (n_k, d)
 /// @param scale  that of the attention to come; default 1/sqrt(d)
 /// @throws std::invalid_argument  if q or k is empty, if they differ in d, or on a scale that is out of range

@@ -43,7 +43,8 @@ template <class S>
 void walsh_hadamard(Eigen::Map<Matrix<S>>& y) {
   Index run = y.cols();
   for (; 4 * run <= y.size(); run *= 4) {
-    for (S* a = y.data(); a < y.data() + y.size(); a += 4 * run) butterfly(a, a + run, a + 2 * run, a + 3 * run, run);
+    for (S* a = y.data(); a < y.data() + y.size(); a += 4 * run)
+      butterfly(a, a + run, a + 2 * run, a + 3 * run, run);
   }
   if (run == y.size()) return;
   auto upper = y.topRows(y.rows() / 2), lower = y.bottomRows(y.rows() / 2);
@@ -55,12 +56,13 @@ void walsh_hadamard(Eigen::Map<Matrix<S>>& y) {
 ///
 ///     omega_i = R_i (row i of D^(-3/2) H D1 H D2 H D3),   D1, D2, D3 diagonals of random signs
 ///
-/// (Yu et al. 2016, "Orthogonal random features", section 4). A token is padded to D numbers with zeros, which is
-/// why the radii are those of D dimensions: of a row uniform on the sphere, R_i from chi(D), the first d numbers would
-/// be N(0, I) exactly, and their norm chi(d). So Radii::fixed fixes the norm only where d is a power of two.
-/// Rows are orthogonal in D dimensions, and E[omega_i omega_i^T] = I exactly; higher moments are Gaussian only up to
-/// O(1/D^2).
-/// Cost: 3 D log2(D) ceil(h/D) additions a token; 3 D ceil(h/D) + h numbers of memory.
+/// (Yu et al. 2016, "Orthogonal random features": SORF). A token is padded to D numbers with zeros, which is
+/// why the radii are those of D dimensions: of a row uniform on the sphere, R_i from chi(D), the first d
+/// numbers would be N(0, I) exactly, and their norm chi(d). So Radii::fixed fixes the norm only where d is a
+/// power of two. Rows are orthogonal in D dimensions, and E[omega_i omega_i^T] = I exactly; higher moments
+/// are Gaussian only up to O(1/D^2).
+/// Cost: 3 D log2(D) ceil(h/D) additions a token, which overtakes the dense product somewhere from d = 64
+/// (narrow vectors) to 128 (wide ones); 3 D ceil(h/D) + h numbers of memory.
 template <class S>
 class HadamardRows {
  public:

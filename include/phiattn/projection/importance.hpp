@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace phiattn {
@@ -36,14 +36,15 @@ inline Matrix<double> sample_centres(Index count, const CalibrationData& data, c
   for (Index l = 0; l < count; ++l) {
     const auto index = static_cast<std::uint64_t>(l);
     const double part = (static_cast<double>(l) + for_queries.uniform(index)) / static_cast<double>(count);
-    const auto i = static_cast<Index>(part * static_cast<double>(data.q.rows()));
-    const Vector<double> scores = data.k * data.q.row(i).transpose();
+    const auto row = static_cast<Index>(part * static_cast<double>(data.q.rows()));
+    const auto query = data.q.row(std::min(row, data.q.rows() - 1));  // rounding may take part to 1
+    const Vector<double> scores = data.k * query.transpose();
     std::vector<double> cumulative(scores.begin(), scores.end());
     const double largest = scores.maxCoeff();
     double sum = 0;
     for (double& score : cumulative) score = sum += std::exp(score - largest);
     const auto drawn = std::lower_bound(cumulative.begin(), cumulative.end(), for_keys.uniform(index) * sum);
-    centres.row(l) = data.q.row(i) + data.k.row(std::min<Index>(drawn - cumulative.begin(), data.k.rows() - 1));
+    centres.row(l) = query + data.k.row(std::min<Index>(drawn - cumulative.begin(), data.k.rows() - 1));
   }
   return centres;
 }
@@ -52,17 +53,18 @@ inline Matrix<double> sample_centres(Index count, const CalibrationData& data, c
 
 /// m random frequencies around centres taken from data, with the weights that make up for it.
 ///
-/// The pair (q, k) is estimated best from omega ~ N(q + k, I), where the relative variance is 0. So centres mu_l are
-/// sums q + k of queries and of keys they attend to, and the origin, so that no weight exceeds 1/origin_share:
+/// The pair (q, k) is estimated best from omega ~ N(q + k, I), where the relative variance is 0. So centres
+/// mu_l are sums q + k of queries and of keys they attend to, and the origin, so that no weight exceeds
+/// 1/origin_share (Hesterberg 1995):
 ///
 ///     omega_r = mu_l(r) + g_r,   ln w_r = -ln sum_l (n_l / m) exp(omega_r . mu_l - |mu_l|^2 / 2)
 ///
-/// g as sample_projection() draws it (orthogonal, chi), n_l frequencies around mu_l: importance sampling from a
-/// mixture, with the balance heuristic (Veach and Guibas 1995). Given the centres it is unbiased for exp(q . k) of
-/// any q and k. What data the centres come from decides the variance alone; but constants fitted to data carry it: for
-/// causal use take other data than the sequence itself, or the future leaks.
+/// g as sample_projection() draws it (orthogonal, chi), n_l frequencies around mu_l: importance sampling from
+/// a mixture, with the balance heuristic (Veach and Guibas 1995). Given the centres it is unbiased for any
+/// exp(q . k): what data they come from decides the variance alone. But they carry that data: for causal use,
+/// take other data than the sequence itself, or its future leaks.
 /// @param q, k  (n_q, d) and (n_k, d), queries and keys like those to come
-/// @throws std::invalid_argument  if m < 1, if q or k is empty, if they differ in d, and on options out of range
+/// @throws std::invalid_argument  if m < 1, if q or k is empty, if they differ in d, or on bad options
 /// Cost: O(L n_k d + m L d) for L centres, beyond that of sample_projection().
 template <detail::ComputeScalar S>
 Projection<S> sample_importance_projection(Index m, const Input<double>& q, const Input<double>& k,
@@ -80,15 +82,16 @@ Projection<S> sample_importance_projection(Index m, const Input<double>& q, cons
   const Index h = options.antithetic ? m - m / 2 : m;
   const auto at_origin = static_cast<Index>(std::ceil(options.origin_share * static_cast<double>(h)));
   const Index count = std::min(options.centres.value_or(m / 4), h - at_origin);
-  const Matrix<double> centres = detail::sample_centres(count, data, Philox(options.seed, kQueries),
-                                                        Philox(options.seed, kKeys));
+  const Matrix<double> centres =
+      detail::sample_centres(count, data, Philox(options.seed, kQueries), Philox(options.seed, kKeys));
   const auto centre_of = [&](Index r) {  // -1: the origin
     const Index row = r % h - at_origin;
     return row < 0 || count == 0 ? -1 : row * count / (h - at_origin);
   };
 
   Matrix<double> omega =
-      sample_projection<double>(m, q.cols(), {.antithetic = options.antithetic, .seed = options.seed}).matrix();
+      sample_projection<double>(m, q.cols(), {.antithetic = options.antithetic, .seed = options.seed})
+          .matrix();
   Vector<double> share = Vector<double>::Zero(count + 1);  // n_l / m, the origin last
   for (Index r = 0; r < m; ++r) {
     const Index l = centre_of(r);

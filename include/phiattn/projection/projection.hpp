@@ -56,8 +56,8 @@ Projection<S> sample_projection(Index m, Index d, const ProjectionOptions& optio
 ///     exp(q . k) ~ 1/m sum_i w_i exp(omega_i . q - |q|^2/2) exp(omega_i . k - |k|^2/2)
 ///
 /// Weights are what makes frequencies of another distribution, or nodes of a quadrature, stand for N(0, I).
-/// Immutable; copies share its storage. Made by sample_projection(), or from any matrix expression whose scalar is S
-/// or a narrower one.
+/// Immutable; copies share its storage. Made by sample_projection(), or from any matrix expression whose
+/// scalar is S or a narrower one.
 template <detail::ComputeScalar S>
 class Projection {
  public:
@@ -71,7 +71,8 @@ class Projection {
   /// @throws std::invalid_argument  also if there are not m log-weights, or one is not finite
   template <class Derived>
   Projection(const Eigen::MatrixBase<Derived>& omega, const Input<S>& log_weights)
-      : Projection(omega.rows(), detail::DenseRows<S>{transposed(omega)}, checked(log_weights, omega.rows())) {}
+      : Projection(omega.rows(), detail::DenseRows<S>{transposed(omega)},
+                   checked(log_weights, omega.rows())) {}
 
   Index rows() const { return rows_; }
   Index cols() const {
@@ -81,7 +82,7 @@ class Projection {
   /// out <- x omega^T; x (n, d) and out (n, m) must not overlap.
   ///
   /// @throws std::invalid_argument  if the shapes do not fit
-  /// Cost: 2 n m d flops, of the order of n m log d if made of Hadamard directions, half of that if antithetic.
+  /// Cost: 2 n m d flops, O(n m log d) for Hadamard directions, half of it if antithetic.
   void project(const ConstMatrixRef<S>& x, MatrixRef<S> out) const {
     detail::check_equal("columns of x", x.cols(), "columns of omega", cols());
     detail::check_equal("rows of out", out.rows(), "rows of x", x.rows());
@@ -93,7 +94,8 @@ class Projection {
   /// omega itself, (m, d).
   Matrix<S> matrix() const {
     Matrix<S> omega(rows(), cols());
-    omega.topRows(rows() - negatives()) = std::visit([](const auto& base) { return base.matrix(); }, parts_->base);
+    omega.topRows(rows() - negatives()) =
+        std::visit([](const auto& base) { return base.matrix(); }, parts_->base);
     omega.bottomRows(negatives()) = -omega.topRows(negatives());
     return omega;
   }
@@ -112,7 +114,8 @@ class Projection {
   Projection weighted(const Input<S>& log_weights) const {
     Vector<S> sum = checked(log_weights, rows_);
     if (parts_->log_weights.size() > 0) sum += parts_->log_weights;
-    return std::visit([&](const auto& base) { return Projection(rows_, base, std::move(sum)); }, parts_->base);
+    return std::visit([&](const auto& base) { return Projection(rows_, base, std::move(sum)); },
+                      parts_->base);
   }
 
  private:
@@ -141,7 +144,8 @@ class Projection {
 
   static Vector<S> checked(const Input<S>& log_weights, Index m) {
     detail::check_equal("size of log_weights", log_weights.size(), "rows of omega", m);
-    detail::check_equal("smaller side of log_weights", std::min(log_weights.rows(), log_weights.cols()), "a vector", 1);
+    detail::check_equal("smaller side of log_weights", std::min(log_weights.rows(), log_weights.cols()),
+                        "a vector", 1);
     Matrix<S> column(m, 1);
     log_weights.as_column().load(0, S(1), column);
     for (Index i = 0; i < m; ++i) {
@@ -167,12 +171,13 @@ class Projection {
 ///
 /// (Choromanski et al. 2021, Lemma 1; https://kexue.fm/archives/7921). The rows sampled are h = ceil(m/2) if
 /// antithetic, h = m if not; the remaining ones are row h + i = -row i. The mean over the rows is unbiased
-/// for all directions but hadamard with radii chi and stratified. The exception is antithetic stratified with m odd:
-/// row h has no negative and counts half as much as its stratum, the outermost, ought to.
+/// with radii chi and stratified, for all directions but hadamard. The exception is antithetic stratified
+/// with m odd: row h has no negative and counts half as much as its stratum, the outermost, ought to.
 ///
-/// hadamard is unbiased only as d grows; for d <= 8 it is orthogonal instead, and from there on its bias is far
-/// below what a single projection errs: under 1e-3 of exp(q . k) at |q + k| = 1 and d = 64. simplex is at its best
-/// without antithetic rows, which would undo its obtuse angles.
+/// hadamard is unbiased only in the limit of large d. For d <= 8 it is orthogonal instead; from d = 9 on its
+/// bias at |q + k| = 1 is measured to be below 1e-3 of exp(q . k). simplex has less variance than orthogonal
+/// without antithetic rows, and more with them, since they turn its obtuse angles into acute ones; antithetic
+/// orthogonal rows are better than either.
 ///
 /// The result is a function of (m, d, options) alone. Sampling is in double, rounded to S once.
 /// @throws std::invalid_argument  if m or d is less than 1

@@ -2,12 +2,15 @@
 
 // Reparametrisations fitted to data. Next: projection/chi_quantile.hpp.
 //
-// All lower the mean of |q'_i + k'_j|^2 over pairs, on which the variance of positive random features depends:
+// They aim at a small mean of |q'_i + k'_j|^2, which rules the variance of positive random features:
 //
 //     mean_ij |q'_i + k'_j|^2 = mean |q' - mean q'|^2 + mean |k' - mean k'|^2 + |mean q' + mean k'|^2
 //
-// None needs to know the scale. Constants fitted to data carry it: for causal use take other data than the sequence
-// itself, or the future leaks. They are exact for any data; only the gain depends on it.
+// None needs to know the scale. Weights stay exact whatever the data; only the gain depends on it. But fitted
+// constants carry their data: for causal use, take other data than the sequence itself, or its future leaks.
+// Centre first and balance what comes out: with c = centring(q, k),
+//
+//     c.then(full_balance(c.queries(q), c.keys(k)))
 
 #include <phiattn/core/calibration.hpp>
 #include <phiattn/core/input.hpp>
@@ -30,7 +33,7 @@ inline Reparametrisation key_centring(const Input<double>& k) {
 
 /// q' = q - mean q, k' = k - mean k, with log-weights scale (mean q) . (k - mean k).
 ///
-/// Positive random features depend on the sum of the two shifts alone: to them this is k' = k - mean k - mean q.
+/// To positive random features only the sum of both shifts counts: k' = k - mean k - mean q does the same.
 /// @throws std::invalid_argument  if q or k is empty, or if they differ in d
 /// Cost: O((n_q + n_k) d).
 inline Reparametrisation centring(const Input<double>& q, const Input<double>& k) {
@@ -40,8 +43,8 @@ inline Reparametrisation centring(const Input<double>& q, const Input<double>& k
 
 /// q'_l = psi_l q_l, k'_l = k_l / psi_l,   psi_l = (mean k_l^2 / mean q_l^2)^(1/4)
 ///
-/// the diagonal that minimises mean |q'|^2 + mean |k'|^2, after which both sides are of one size in each coordinate. A
-/// coordinate in which either is all 0 keeps psi_l = 1.
+/// the diagonal that minimises mean |q'|^2 + mean |k'|^2, after which both sides are of one size in each
+/// coordinate. A coordinate in which either is all 0 keeps psi_l = 1.
 /// @throws std::invalid_argument  if q or k is empty, or if they differ in d
 /// Cost: O((n_q + n_k) d).
 inline Reparametrisation diagonal_balance(const Input<double>& q, const Input<double>& k) {
@@ -77,14 +80,15 @@ Matrix<double> second_moment(const Eigen::MatrixBase<Derived>& x, double ridge) 
 
 /// q' = M q, k' = M^-1 k,   M = X^(1/2),   X = S_q^(-1/2) (S_q^(1/2) S_k S_q^(1/2))^(1/2) S_q^(-1/2)
 ///
-/// the geometric mean of S_k and S_q^-1 (X S_q X = S_k), which minimises mean |q'|^2 + mean |k'|^2 over all matrices;
-/// both sides then have the same second moments.
+/// the geometric mean of S_k and S_q^-1 (X S_q X = S_k), which minimises mean |q'|^2 + mean |k'|^2 over all
+/// matrices; both sides then have the same second moments.
 /// @param ridge  each second moment S is mean x x^T + ridge (tr / d) I
-/// @throws std::invalid_argument  if q or k is empty, if they differ in d, or if the ridge is not positive and finite
-/// Cost: O((n_q + n_k) d^2 + d^3), and O(n d^2) in every call of attention. A template, so that those who do not call
-/// it need not compile an eigenvalue solver.
+/// @throws std::invalid_argument  if q or k is empty, if they differ in d, or on a ridge that is out of range
+/// Cost: O((n_q + n_k) d^2 + d^3), and O(n d^2) in every call of attention. A template, so that those who do
+/// not call it need not compile an eigenvalue solver.
 template <class Q, class K>
-Reparametrisation full_balance(const Eigen::DenseBase<Q>& q, const Eigen::DenseBase<K>& k, double ridge = 1e-4) {
+Reparametrisation full_balance(const Eigen::DenseBase<Q>& q, const Eigen::DenseBase<K>& k,
+                               double ridge = 1e-4) {
   const detail::CalibrationData data(q, k);
   if (!(ridge > 0) || !std::isfinite(ridge)) {
     detail::fail_argument("ridge: got " + std::to_string(ridge) + ", expected a positive finite number");

@@ -47,13 +47,14 @@ struct AffineSide {
 ///     q' = A_q (q - a),   k' = A_k (k - b),   A_q^T A_k = I
 ///     q . k = q' . k' + a . (k - b) + b . q
 ///
-/// exactly, whatever a, b, A_q and A_k are. Of exp(scale q . k) the last term is a factor of the whole row, which
-/// leaves weights alone and multiplies the normaliser; the one before is a log-weight a key. What changes is how well
-/// q' and k' can be approximated: random features fail by |q' + k'|, Taylor features by |q' . k'|. Reparametrised<Map>
-/// puts one in front of a feature map; reparametrisation/calibration.hpp fits them to data.
+/// exactly, whatever a, b, A_q and A_k are. Of exp(scale q . k) the last term is a factor of the whole row,
+/// which leaves weights alone and multiplies the normaliser; the one before is a log-weight a key. What
+/// changes is how well q' and k' can be approximated: random features fail by |q' + k'|, Taylor features by
+/// |q' . k'|. Reparametrised<Map> puts one in front of a feature map; reparametrisation/calibration.hpp fits
+/// them to data.
 ///
-/// In the caller's units: q and k as they come, before any scale. Made by shift(), diagonal() and linear() and composed
-/// by then(), which stays in the family. Immutable; copies share its storage.
+/// In the caller's units: q and k as they come, before any scale. Made by shift(), diagonal() and linear()
+/// and composed by then(), which stays in the family. Immutable; copies share its storage.
 class Reparametrisation {
  public:
   /// q' = q - a, k' = k - b, (d) each
@@ -88,7 +89,7 @@ class Reparametrisation {
     return {m.template cast<double>(), lu.inverse().transpose(), zero, zero};
   }
 
-  /// First this, then `next`, which acts on q' and k':  a + A_k^T a', b + A_q^T b', and the product of the matrices.
+  /// First this, then `next`, which acts on q' and k': shifts a + A_k^T a' and b + A_q^T b'.
   /// @throws std::invalid_argument  if they differ in dimension
   Reparametrisation then(const Reparametrisation& next) const {
     detail::check_equal("dimension of the next reparametrisation", next.dimension(), "dimension of this one",
@@ -124,12 +125,14 @@ class Reparametrisation {
   };
 
   // b . q = b . (q - a) + a . b: the side's own small numbers, as a . (k - b) is.
-  Reparametrisation(Matrix<double> a_q, Matrix<double> a_k, const Vector<double>& a, const Vector<double>& b) {
+  Reparametrisation(Matrix<double> a_q, Matrix<double> a_k, const Vector<double>& a,
+                    const Vector<double>& b) {
     detail::check_at_least("dimension of the reparametrisation", a.size(), 1);
     if (!(a_q.allFinite() && a_k.allFinite() && a.allFinite() && b.allFinite())) {
       detail::fail_argument("reparametrisation: not finite");
     }
-    sides_ = std::make_shared<const Sides>(Sides{{std::move(a_q), a, b, a.dot(b)}, {std::move(a_k), b, a, 0}});
+    sides_ =
+        std::make_shared<const Sides>(Sides{{std::move(a_q), a, b, a.dot(b)}, {std::move(a_k), b, a, 0}});
   }
 
   std::shared_ptr<const Sides> sides_;
