@@ -78,9 +78,11 @@ class Output {
   }
 
   void check_apart_from(const char* name, const Input<S>& input) const {
-    if (detail::overlap(extent_, input.extent())) {
-      detail::fail_argument(std::string("out shares memory with ") + name + "; it must be apart from the inputs");
-    }
+    if (!detail::overlap(extent_, input.extent())) return;
+    std::string message = "out shares memory with ";
+    message += name;
+    message += "; it must be apart from the inputs";
+    detail::fail_argument(message);
   }
 
  private:

@@ -17,7 +17,8 @@ namespace phiattn {
 ///     phi(x_i) = (relu(x_i) cos(pi i / (2M)), relu(x_i) sin(pi i / (2M)))         by cos(a - b)
 ///
 /// Positions are 0-based. Those of keys count the tokens that the memory holds, so that tokens appended later come
-/// later; those of queries are query_offset and on, or in a causal call those of the keys beside them. A memory that
+/// later; those of queries are query_offset and on, or what read() is told. (A causal call takes an offset beyond n_k
+/// for n_k.) A memory that
 /// was merged from others holds each key at the place it had there: split a sequence between memories only if its
 /// parts stand side by side.
 ///
