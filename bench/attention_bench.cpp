@@ -63,9 +63,10 @@ double feature_flops(const Shape& s, bool projected) {
 /// One benchmark: `step(problem)` is what is timed.
 template <class S, class Step>
 void add(const std::string& name, const Shape& shape, double flops, Step step) {
-  const std::string full_name = name + (sizeof(S) == 8 ? "<double>" : "") + (shape.causal ? "/causal" : "/full") +
-                                "/n:" + std::to_string(shape.n) + "/d:" + std::to_string(shape.d) +
-                                "/m:" + std::to_string(shape.m) + "/dv:" + std::to_string(shape.dv);
+  const std::string full_name = name + (sizeof(S) == 8 ? "<double>" : "") +
+                                (shape.causal ? "/causal" : "/full") + "/n:" + std::to_string(shape.n) +
+                                "/d:" + std::to_string(shape.d) + "/m:" + std::to_string(shape.m) +
+                                "/dv:" + std::to_string(shape.dv);
   benchmark::RegisterBenchmark(full_name.c_str(), [=](benchmark::State& state) mutable {
     Problem<S> problem(shape);
     step(problem);  // pages of the buffers are touched before the clock starts
@@ -88,29 +89,29 @@ void add_attention(const std::string& name, const F& similarity, Shape shape) {
     shape.m = similarity.feature_dimension();
     constexpr bool kProjected = std::is_same_v<F, pa::PositiveRandomFeatures<S>>;
     // One operator for all maps of a kind: it is compiled once.
-    add<S>(name, shape, feature_flops(shape, kProjected), [map = pa::any_feature_map(similarity)](Problem<S>& p) {
-      pa::attention(map, p.q, p.k, p.v, p.out, p.options);
-    });
+    add<S>(name, shape, feature_flops(shape, kProjected),
+           [map = pa::any_feature_map(similarity)](Problem<S>& p) {
+             pa::attention(map, p.q, p.k, p.v, p.out, p.options);
+           });
   } else {
     shape.m = 0;
-    add<S>(name, shape, exact_flops(shape), [similarity](Problem<S>& p) {
-      pa::attention(similarity, p.q, p.k, p.v, p.out, p.options);
-    });
+    add<S>(name, shape, exact_flops(shape),
+           [similarity](Problem<S>& p) { pa::attention(similarity, p.q, p.k, p.v, p.out, p.options); });
   }
 }
 
 template <class S>
 pa::PositiveRandomFeatures<S> favor(const Shape& shape, bool antithetic) {
-  return pa::PositiveRandomFeatures<S>(pa::sample_projection<S>(shape.m, shape.d, {.antithetic = antithetic}));
+  return pa::PositiveRandomFeatures<S>(
+      pa::sample_projection<S>(shape.m, shape.d, {.antithetic = antithetic}));
 }
 
 template <class S>
 void add_plain(Shape shape) {
   const Matrix<S> omega = favor<S>(shape, false).projection().matrix();
-  add<S>("plain_eigen_favor", shape, feature_flops(shape, true),
-         [omega](Problem<S>& p) {
-           p.out = bench::plain::favor<S>(omega, p.q, p.k, p.v, p.options.causality == pa::Causality::causal);
-         });
+  add<S>("plain_eigen_favor", shape, feature_flops(shape, true), [omega](Problem<S>& p) {
+    p.out = bench::plain::favor<S>(omega, p.q, p.k, p.v, p.options.causality == pa::Causality::causal);
+  });
   shape.m = 0;
   add<S>("plain_eigen_softmax", shape, exact_flops(shape), [](Problem<S>& p) {
     p.out = bench::plain::softmax<S>(p.q, p.k, p.v, p.options.causality == pa::Causality::causal);
@@ -144,8 +145,7 @@ void add_rest(const Shape& shape) {
   projected("favor_hadamard", pa::sample_projection<float>(m, d, {.directions = pa::Directions::hadamard}));
   projected("favor++", pa::favor_plusplus(pa::sample_projection<float>(m, d), -0.1));
   projected("importance", pa::sample_importance_projection<float>(m, data.q, data.k));
-  add_one("favor_centred",
-          pa::Reparametrised(favor<float>(shape, true), pa::centring(data.q, data.k)));
+  add_one("favor_centred", pa::Reparametrised(favor<float>(shape, true), pa::centring(data.q, data.k)));
   add_one("taylor_2", pa::TensorPowerFeatures<float>(kTaylor, d, 2));
   add_one("exponential_limit_2", pa::TensorPowerFeatures<float>(kLimit, d, 2));
   add_one("tensor_sketch_4", pa::TensorSketchFeatures<float>(kTaylor, d, 4, m));

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "support/arguments.hpp"
-#include "support/known_maps.hpp"
 #include "support/inputs.hpp"
+#include "support/known_maps.hpp"
 #include "support/npy.hpp"
 #include "support/report.hpp"
 

@@ -42,7 +42,8 @@ Matrix<S> favor_features(const Matrix<S>& x, const Matrix<S>& omega) {
 
 /// Q' (K'^T V), normalised; causal token by token.
 template <class S>
-Matrix<S> favor(const Matrix<S>& omega, const Matrix<S>& q, const Matrix<S>& k, const Matrix<S>& v, bool causal) {
+Matrix<S> favor(const Matrix<S>& omega, const Matrix<S>& q, const Matrix<S>& k, const Matrix<S>& v,
+                bool causal) {
   const Matrix<S> query = favor_features(q, omega);
   const Matrix<S> key = favor_features(k, omega);
   if (!causal) {

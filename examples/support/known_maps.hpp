@@ -53,8 +53,9 @@ Map map(std::string name, std::string title, bool by_default, Make make, bool ra
 /// Positive random features over the projection that `sample(trial, m)` returns.
 template <class Sample>
 Map positive(std::string name, std::string title, bool by_default, Sample sample) {
-  return map(std::move(name), std::move(title), by_default,
-             [=](const Trial& t, Index m) { return pa::PositiveRandomFeatures<float>(sample(t, m)); }, kRandom);
+  return map(
+      std::move(name), std::move(title), by_default,
+      [=](const Trial& t, Index m) { return pa::PositiveRandomFeatures<float>(sample(t, m)); }, kRandom);
 }
 
 /// phi(q).phi(k) ~ exp(q.k) by random features.
@@ -75,7 +76,8 @@ inline std::vector<Map> random_maps(std::uint64_t seed) {
       positive("performer", "Performer", kByDefault, plain),
       positive("performer-iid", "Performer, iid", kWhenNamed,
                sampled({.directions = pa::Directions::iid, .antithetic = false})),
-      positive("performer-quantile", "Performer, quantile", kWhenNamed, sampled({.radii = pa::Radii::quantile})),
+      positive("performer-quantile", "Performer, quantile", kWhenNamed,
+               sampled({.radii = pa::Radii::quantile})),
       positive("performer-simplex", "Performer, simplex", kWhenNamed,
                sampled({.directions = pa::Directions::simplex, .antithetic = false})),
       positive("performer-hadamard", "Performer, Hadamard", kWhenNamed,
@@ -88,37 +90,50 @@ inline std::vector<Map> random_maps(std::uint64_t seed) {
                [seed](T t, Index m) {
                  return pa::sample_importance_projection<float>(m, t.q(), t.k(), {.seed = seed});
                }),
-      map("performer-centred", "Performer, centred *", kWhenNamed,
+      map(
+          "performer-centred", "Performer, centred *", kWhenNamed,
           [plain](T t, Index m) {
-            return pa::Reparametrised(pa::PositiveRandomFeatures<float>(plain(t, m)), pa::centring(t.q(), t.k()));
+            return pa::Reparametrised(pa::PositiveRandomFeatures<float>(plain(t, m)),
+                                      pa::centring(t.q(), t.k()));
           },
           kRandom),
-      map("trigonometric", "trigonometric", kWhenNamed,
+      map(
+          "trigonometric", "trigonometric", kWhenNamed,
           [half](T t, Index m) { return pa::TrigonometricFeatures<float>(half(t, m)); }, kRandom),
-      map("fourier-pairs", "Fourier pairs", kWhenNamed,
+      map(
+          "fourier-pairs", "Fourier pairs", kWhenNamed,
           [seed](T t, Index m) {
             return pa::ExponentialPairFeatures<float>((m + 1) / 2, t.dimension(), 0.75, seed);
           },
           kRandom),
-      map("random-fourier", "random Fourier", kWhenNamed,
+      map(
+          "random-fourier", "random Fourier", kWhenNamed,
           [seed, sigma](T t, Index m) {
             return pa::RandomFourierFeatures<float>(
                 pa::sample_gaussian_spectrum<float>((m + 1) / 2, t.dimension(), sigma(t), {.seed = seed}));
           },
           kRandom),
-      map("tensor-sketch", "TensorSketch, deg. 4", kWhenNamed,
-          [seed](T t, Index m) { return pa::TensorSketchFeatures<float>(kTaylor, t.dimension(), 4, m, seed); },
+      map(
+          "tensor-sketch", "TensorSketch, deg. 4", kWhenNamed,
+          [seed](T t, Index m) {
+            return pa::TensorSketchFeatures<float>(kTaylor, t.dimension(), 4, m, seed);
+          },
           kRandom),
-      map("maclaurin", "Maclaurin, deg. 4", kWhenNamed,
-          [seed](T t, Index m) { return pa::RandomMaclaurinFeatures<float>(kTaylor, t.dimension(), 4, m, seed); },
+      map(
+          "maclaurin", "Maclaurin, deg. 4", kWhenNamed,
+          [seed](T t, Index m) {
+            return pa::RandomMaclaurinFeatures<float>(kTaylor, t.dimension(), 4, m, seed);
+          },
           kRandom),
-      map("nystrom", "Nystrom *", kWhenNamed,
+      map(
+          "nystrom", "Nystrom *", kWhenNamed,
           [](T t, Index m) {
             return pa::NystromFeatures(pa::ExponentialKernel<float>(),
                                        pa::segment_means(t.k(), std::min(m, t.k().rows())));
           },
           kRandom),
-      map("dijiang", "DiJiang", kWhenNamed,
+      map(
+          "dijiang", "DiJiang", kWhenNamed,
           [seed](T t, Index m) {
             return pa::DiJiangFeatures<float>(pa::sample_dijiang_projection<float>(m, t.dimension(), seed));
           },
@@ -165,7 +180,8 @@ inline std::vector<Map> other_maps() {
 inline std::vector<Map> known_maps(std::uint64_t seed) {
   std::vector<Map> maps{map("softmax", "exact softmax", kByDefault,
                             [](const Trial&, Index) { return pa::ExponentialKernel<float>(); })};
-  for (const auto& group : {random_maps(seed), other_maps()}) maps.insert(maps.end(), group.begin(), group.end());
+  for (const auto& group : {random_maps(seed), other_maps()})
+    maps.insert(maps.end(), group.begin(), group.end());
   return maps;
 }
 

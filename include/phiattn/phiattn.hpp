@@ -2,58 +2,58 @@
 
 // All of phiattn. The rooms, in the order the data walks:
 
-#include <phiattn/core/matrix.hpp>
+#include <phiattn/core/calibration.hpp>
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/exp.hpp>
-#include <phiattn/core/product.hpp>
 #include <phiattn/core/input.hpp>
+#include <phiattn/core/matrix.hpp>
 #include <phiattn/core/output.hpp>
-#include <phiattn/core/scratch.hpp>
-#include <phiattn/core/calibration.hpp>
+#include <phiattn/core/product.hpp>
 #include <phiattn/core/random.hpp>
+#include <phiattn/core/scratch.hpp>
 
 #include <phiattn/similarity.hpp>
 
-#include <phiattn/kernels/exponential.hpp>
-#include <phiattn/kernels/polynomial.hpp>
-#include <phiattn/kernels/gaussian.hpp>
 #include <phiattn/kernels/cosine.hpp>
+#include <phiattn/kernels/exponential.hpp>
+#include <phiattn/kernels/gaussian.hpp>
 #include <phiattn/kernels/pairwise.hpp>
+#include <phiattn/kernels/polynomial.hpp>
 
-#include <phiattn/reparametrisation/reparametrisation.hpp>
 #include <phiattn/reparametrisation/calibration.hpp>
+#include <phiattn/reparametrisation/reparametrisation.hpp>
 
-#include <phiattn/projection/radii.hpp>
 #include <phiattn/projection/directions.hpp>
-#include <phiattn/projection/projection.hpp>
 #include <phiattn/projection/favor_plusplus.hpp>
 #include <phiattn/projection/importance.hpp>
+#include <phiattn/projection/projection.hpp>
+#include <phiattn/projection/radii.hpp>
 
+#include <phiattn/feature_maps/any.hpp>
+#include <phiattn/feature_maps/cosformer.hpp>
+#include <phiattn/feature_maps/dijiang.hpp>
+#include <phiattn/feature_maps/dpfp.hpp>
+#include <phiattn/feature_maps/elementwise.hpp>
+#include <phiattn/feature_maps/elu.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>
+#include <phiattn/feature_maps/fourier_pairs.hpp>
+#include <phiattn/feature_maps/hedgehog.hpp>
+#include <phiattn/feature_maps/landmarks.hpp>
+#include <phiattn/feature_maps/nystrom.hpp>
 #include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/feature_maps/random_fourier.hpp>
+#include <phiattn/feature_maps/random_maclaurin.hpp>
 #include <phiattn/feature_maps/reparametrised.hpp>
 #include <phiattn/feature_maps/tensor_power.hpp>
 #include <phiattn/feature_maps/tensor_sketch.hpp>
-#include <phiattn/feature_maps/random_maclaurin.hpp>
-#include <phiattn/feature_maps/random_fourier.hpp>
 #include <phiattn/feature_maps/trigonometric.hpp>
-#include <phiattn/feature_maps/fourier_pairs.hpp>
-#include <phiattn/feature_maps/elu.hpp>
-#include <phiattn/feature_maps/elementwise.hpp>
-#include <phiattn/feature_maps/dpfp.hpp>
-#include <phiattn/feature_maps/hedgehog.hpp>
-#include <phiattn/feature_maps/cosformer.hpp>
-#include <phiattn/feature_maps/nystrom.hpp>
-#include <phiattn/feature_maps/landmarks.hpp>
-#include <phiattn/feature_maps/dijiang.hpp>
-#include <phiattn/feature_maps/any.hpp>
 
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/attention/key_value_cache.hpp>
+#include <phiattn/attention/linear_state.hpp>
+#include <phiattn/attention/memory.hpp>
 #include <phiattn/attention/options.hpp>
 #include <phiattn/attention/partial.hpp>
-#include <phiattn/attention/memory.hpp>
-#include <phiattn/attention/linear_state.hpp>
-#include <phiattn/attention/key_value_cache.hpp>
-#include <phiattn/attention/attention.hpp>
 
 #include <phiattn/analysis/error.hpp>
 

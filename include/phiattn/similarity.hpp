@@ -24,10 +24,10 @@ struct SignedFeatureMapTag {};
 namespace detail {
 
 template <class F, class Tag>
-concept SimilarityOf = std::copyable<F> && ComputeScalar<typename F::Scalar> && std::same_as<typename F::Kind, Tag> &&
-                       requires(const F& f, Index d) {
-                         { f.default_scale(d) } -> std::convertible_to<double>;
-                       };
+concept SimilarityOf = std::copyable<F> && ComputeScalar<typename F::Scalar> &&
+    std::same_as<typename F::Kind, Tag> && requires(const F& f, Index d) {
+  { f.default_scale(d) } -> std::convertible_to<double>;
+};
 
 template <class F>
 concept HasFeatureDimensions = requires(const F& f) {
@@ -41,36 +41,36 @@ concept HasFeatureDimensions = requires(const F& f) {
 ///     tile(t, j) = log sim(q_t, k_j)
 template <class F>
 concept LogKernel = detail::SimilarityOf<F, LogKernelTag> &&
-                    requires(const F& f, ConstMatrixRef<typename F::Scalar> x, MatrixRef<typename F::Scalar> tile) {
-                      f.log_similarity(x, x, tile);
-                    };
+    requires(const F& f, ConstMatrixRef<typename F::Scalar> x, MatrixRef<typename F::Scalar> tile) {
+  f.log_similarity(x, x, tile);
+};
 
 /// A kernel of either sign, with one log-scale a row:  sim(q_t, k_j) = tile(t, j) exp(log_scale(t)).
 template <class F>
 concept SignedKernel = detail::SimilarityOf<F, SignedKernelTag> &&
-                       requires(const F& f, ConstMatrixRef<typename F::Scalar> x, MatrixRef<typename F::Scalar> tile,
-                                VectorRef<typename F::Scalar> log_scale) {
-                         f.signed_similarity(x, x, tile, log_scale);
-                       };
+    requires(const F& f, ConstMatrixRef<typename F::Scalar> x, MatrixRef<typename F::Scalar> tile,
+             VectorRef<typename F::Scalar> log_scale) {
+  f.signed_similarity(x, x, tile, log_scale);
+};
 
 /// A map with phi >= 0. For tokens x (n, d), the first of them at position `first`, it fills features (n, m) and
 /// log_scale (n):  log phi_i(x_t) = features(t, i) + log_scale(t).
 template <class F>
 concept LogFeatureMap = detail::SimilarityOf<F, LogFeatureMapTag> && detail::HasFeatureDimensions<F> &&
-                        requires(const F& f, ConstMatrixRef<typename F::Scalar> x, Index first,
-                                 MatrixRef<typename F::Scalar> features, VectorRef<typename F::Scalar> log_scale) {
-                          f.log_query_features(x, first, features, log_scale);
-                          f.log_key_features(x, first, features, log_scale);
-                        };
+    requires(const F& f, ConstMatrixRef<typename F::Scalar> x, Index first,
+             MatrixRef<typename F::Scalar> features, VectorRef<typename F::Scalar> log_scale) {
+  f.log_query_features(x, first, features, log_scale);
+  f.log_key_features(x, first, features, log_scale);
+};
 
 /// A map of either sign:  phi_i(x_t) = features(t, i) exp(log_scale(t)).
 template <class F>
 concept SignedFeatureMap = detail::SimilarityOf<F, SignedFeatureMapTag> && detail::HasFeatureDimensions<F> &&
-                           requires(const F& f, ConstMatrixRef<typename F::Scalar> x, Index first,
-                                    MatrixRef<typename F::Scalar> features, VectorRef<typename F::Scalar> log_scale) {
-                             f.signed_query_features(x, first, features, log_scale);
-                             f.signed_key_features(x, first, features, log_scale);
-                           };
+    requires(const F& f, ConstMatrixRef<typename F::Scalar> x, Index first,
+             MatrixRef<typename F::Scalar> features, VectorRef<typename F::Scalar> log_scale) {
+  f.signed_query_features(x, first, features, log_scale);
+  f.signed_key_features(x, first, features, log_scale);
+};
 
 template <class F>
 concept Kernel = LogKernel<F> || SignedKernel<F>;

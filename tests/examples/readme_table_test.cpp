@@ -33,7 +33,8 @@ std::vector<Row> table_below(const std::string& marker) {
       if (line[bar - 1] == '\\') continue;
       const std::string cell = line.substr(begin, bar - begin);
       const auto first = cell.find_first_not_of(' ');
-      row.push_back(first == std::string::npos ? "" : cell.substr(first, cell.find_last_not_of(' ') - first + 1));
+      row.push_back(first == std::string::npos ? ""
+                                               : cell.substr(first, cell.find_last_not_of(' ') - first + 1));
     }
     rows.push_back(row);
   }
@@ -83,7 +84,8 @@ std::set<std::string> known_names() {
   const std::string before = "there are:";
   const std::size_t begin = output.find(before);
   REQUIRE(begin != std::string::npos);
-  std::istringstream words(output.substr(begin + before.size(), output.find('\n', begin) - begin - before.size()));
+  std::istringstream words(
+      output.substr(begin + before.size(), output.find('\n', begin) - begin - before.size()));
   std::set<std::string> names;
   for (std::string name; words >> name;) names.insert(name);
   return names;

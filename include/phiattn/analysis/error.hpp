@@ -14,7 +14,8 @@ namespace detail {
 template <class A, class B>
 void check_same_shape(const Eigen::DenseBase<A>& approximate, const Eigen::DenseBase<B>& exact) {
   check_equal("rows of the approximation", approximate.rows(), "rows of the exact result", exact.rows());
-  check_equal("columns of the approximation", approximate.cols(), "columns of the exact result", exact.cols());
+  check_equal("columns of the approximation", approximate.cols(), "columns of the exact result",
+              exact.cols());
 }
 
 }  // namespace detail

@@ -33,7 +33,8 @@ AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Inpu
   const Index after = before + pairs;
   AttentionStatus status = memory.read(q.slice(0, before), out.slice(0, before), offset);
   memory.append(k.slice(0, past), v.slice(0, past));
-  status.add(memory.advance(q.slice(before, pairs), k.slice(past, pairs), v.slice(past, pairs), out.slice(before, pairs)),
+  status.add(memory.advance(q.slice(before, pairs), k.slice(past, pairs), v.slice(past, pairs),
+                            out.slice(before, pairs)),
              before);
   status.add(memory.read(q.slice(after, n_q - after), out.slice(after, n_q - after), offset + after), after);
   return status;
@@ -44,11 +45,14 @@ template <class F>
 consteval void require_similarity() {
   using Kind = typename F::Kind;
   if constexpr (std::same_as<Kind, LogKernelTag>) {
-    static_assert(LogKernel<F>, "phiattn: the type says that it is a LogKernel, but does not model that concept");
+    static_assert(LogKernel<F>,
+                  "phiattn: the type says that it is a LogKernel, but does not model that concept");
   } else if constexpr (std::same_as<Kind, SignedKernelTag>) {
-    static_assert(SignedKernel<F>, "phiattn: the type says that it is a SignedKernel, but does not model that concept");
+    static_assert(SignedKernel<F>,
+                  "phiattn: the type says that it is a SignedKernel, but does not model that concept");
   } else if constexpr (std::same_as<Kind, LogFeatureMapTag>) {
-    static_assert(LogFeatureMap<F>, "phiattn: the type says that it is a LogFeatureMap, but does not model that concept");
+    static_assert(LogFeatureMap<F>,
+                  "phiattn: the type says that it is a LogFeatureMap, but does not model that concept");
   } else {
     static_assert(SignedFeatureMap<F>,
                   "phiattn: the type says that it is a SignedFeatureMap, but does not model that concept");
@@ -56,7 +60,9 @@ consteval void require_similarity() {
 }
 
 template <class F>
-concept Tagged = requires { typename F::Kind; };
+concept Tagged = requires {
+  typename F::Kind;
+};
 
 }  // namespace detail
 
@@ -73,9 +79,9 @@ concept Tagged = requires { typename F::Kind; };
 ///                                is written
 /// Working memory does not grow with n_q or n_k.
 template <detail::Tagged F>
-AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& q, const Input<typename F::Scalar>& k,
-                          const Input<typename F::Scalar>& v, const Output<typename F::Scalar>& out,
-                          const AttentionOptions& options = {}) {
+AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& q,
+                          const Input<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
+                          const Output<typename F::Scalar>& out, const AttentionOptions& options = {}) {
   detail::require_similarity<F>();
   using S = typename F::Scalar;
   detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
@@ -97,10 +103,10 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
 }
 
 template <Memory M>
-  requires(!detail::Tagged<M>)
-AttentionStatus attention(const M& memory, const Input<typename M::Scalar>& q, const Input<typename M::Scalar>& k,
-                          const Input<typename M::Scalar>& v, const Output<typename M::Scalar>& out,
-                          const AttentionOptions& options = {}) {
+requires(!detail::Tagged<M>) AttentionStatus
+    attention(const M& memory, const Input<typename M::Scalar>& q, const Input<typename M::Scalar>& k,
+              const Input<typename M::Scalar>& v, const Output<typename M::Scalar>& out,
+              const AttentionOptions& options = {}) {
   detail::check_equal("size of the memory", memory.size(), "an empty one", 0);
   if (options.scale) detail::fail_argument("scale: it belongs to the memory; construct the memory with it");
   detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
@@ -112,10 +118,9 @@ AttentionStatus attention(const M& memory, const Input<typename M::Scalar>& q, c
 
 /// The same as a new (n_q, dv) matrix.
 template <class F>
-  requires detail::Tagged<F> || Memory<F>
-Matrix<typename F::Scalar> attention(const F& similarity, const Input<typename F::Scalar>& q,
-                                     const Input<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
-                                     const AttentionOptions& options = {}) {
+requires detail::Tagged<F> || Memory<F> Matrix<typename F::Scalar> attention(
+    const F& similarity, const Input<typename F::Scalar>& q, const Input<typename F::Scalar>& k,
+    const Input<typename F::Scalar>& v, const AttentionOptions& options = {}) {
   Matrix<typename F::Scalar> out(q.rows(), v.cols());
   attention(similarity, q, k, v, Output<typename F::Scalar>(out), options);
   return out;
@@ -125,7 +130,8 @@ Matrix<typename F::Scalar> attention(const F& similarity, const Input<typename F
 /// Cost: that of attention with dv = n_k.
 template <detail::Tagged F>
 Matrix<typename F::Scalar> attention_weights(const F& similarity, const Input<typename F::Scalar>& q,
-                                             const Input<typename F::Scalar>& k, const AttentionOptions& options = {}) {
+                                             const Input<typename F::Scalar>& k,
+                                             const AttentionOptions& options = {}) {
   using S = typename F::Scalar;
   return attention(similarity, q, k, Matrix<S>::Identity(k.rows(), k.rows()), options);
 }

@@ -114,14 +114,16 @@ class PerStateScale {
 
   static void settle_keys(MatrixRef<S>, const ConstVectorRef<S>&) {}
 
-  bool admits(const ConstMatrixRef<S>&, const ConstMatrixRef<S>& b, const ConstVectorRef<S>& key_log_scale) const {
+  bool admits(const ConstMatrixRef<S>&, const ConstMatrixRef<S>& b,
+              const ConstVectorRef<S>& key_log_scale) const {
     constexpr S kInfinity = std::numeric_limits<S>::infinity();
     if (!(largest(b.cwiseAbs()) < kInfinity && largest(key_log_scale) < kInfinity)) return false;
     // The scale only grows along the rows: the first row decides.
     return raised_by(key_log_scale) - std::max(log_, key_log_scale(0)) <= kSafeGap<S>;
   }
 
-  void take_keys(MatrixRef<S> b, const ConstVectorRef<S>& key_log_scale, Matrix<S>& sums, Vector<S>& normaliser) {
+  void take_keys(MatrixRef<S> b, const ConstVectorRef<S>& key_log_scale, Matrix<S>& sums,
+                 Vector<S>& normaliser) {
     raise(raised_by(key_log_scale), sums, normaliser);
     for (Index j = 0; j < b.rows(); ++j) b.row(j) *= flushed_exp(key_log_scale(j) - log_);
   }
@@ -141,7 +143,9 @@ class PerStateScale {
   S weight_of(const PerStateScale& other, Index /*i*/) const { return decay(other.log_, log_); }
 
  private:
-  S raised_by(const ConstVectorRef<S>& key_log_scale) const { return std::max(log_, key_log_scale.maxCoeff()); }
+  S raised_by(const ConstVectorRef<S>& key_log_scale) const {
+    return std::max(log_, key_log_scale.maxCoeff());
+  }
 
   void raise(S raised, Matrix<S>& sums, Vector<S>& normaliser) {
     if (raised == log_) return;

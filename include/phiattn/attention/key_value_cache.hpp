@@ -38,7 +38,9 @@ class KeyValueCache {
 
   void append(const Input<S>& k, const Input<S>& v) { append(k, v, nullptr); }
 
-  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) { append(k, v, &log_weights); }
+  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) {
+    append(k, v, &log_weights);
+  }
 
   /// Queries of a kernel have no position: `first` is there for maps.
   Matrix<S> read(const Input<S>& q, Index first = 0) const {
@@ -74,7 +76,8 @@ class KeyValueCache {
 
   /// Adds the tokens of `other`, a cache of the same kernel, scale and dv.
   void merge(const KeyValueCache& other) {
-    detail::check_equal("dv of the other cache", other.value_dimension(), "dv of this one", value_dimension());
+    detail::check_equal("dv of the other cache", other.value_dimension(), "dv of this one",
+                        value_dimension());
     if (!other.dimension_) return;
     detail::check_equal("dimension d of the other cache", *other.dimension_, "dimension d of this one",
                         dimension_.value_or(*other.dimension_));

@@ -48,7 +48,9 @@ class LinearState {
 
   void append(const Input<S>& k, const Input<S>& v) { append(k, v, nullptr); }
 
-  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) { append(k, v, &log_weights); }
+  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) {
+    append(k, v, &log_weights);
+  }
 
   Matrix<S> read(const Input<S>& q, Index first = 0) const {
     Matrix<S> out(q.rows(), value_dimension());
@@ -93,8 +95,10 @@ class LinearState {
 
   /// Adds the tokens of `other`, a state of the same map, scale and dv.
   void merge(const LinearState& other) {
-    detail::check_equal("features of the other state", other.sums_.rows(), "features of this one", sums_.rows());
-    detail::check_equal("dv of the other state", other.value_dimension(), "dv of this one", value_dimension());
+    detail::check_equal("features of the other state", other.sums_.rows(), "features of this one",
+                        sums_.rows());
+    detail::check_equal("dv of the other state", other.value_dimension(), "dv of this one",
+                        value_dimension());
     if (other.root_scale_ != root_scale_) detail::fail_argument("merge: the states differ in scale");
     scale_.merge(other.scale_, sums_, normaliser_);
     for (Index i = 0; i < sums_.rows(); ++i) {
@@ -124,7 +128,9 @@ class LinearState {
   }
 
   /// Features of a chunk take at most 16 MiB in float, yet are enough to keep the products busy.
-  static Index largest_chunk(Index m) { return std::max<Index>(16, (Index{1} << 22) / std::max<Index>(m, 1)); }
+  static Index largest_chunk(Index m) {
+    return std::max<Index>(16, (Index{1} << 22) / std::max<Index>(m, 1));
+  }
 
   void append(const Input<S>& k, const Input<S>& v, const Input<S>* log_weights) {
     detail::check_keys_and_values(k, v, map_.dimension(), value_dimension());
@@ -217,7 +223,8 @@ class LinearState {
       advance_block(begin + n / 2, n - n / 2, first, results);
       return;
     }
-    scale_.take_keys(work_.keys.middleRows(begin, n), work_.key_log_scale.segment(begin, n), sums_, normaliser_);
+    scale_.take_keys(work_.keys.middleRows(begin, n), work_.key_log_scale.segment(begin, n), sums_,
+                     normaliser_);
     read_rows(work_, begin, n);
     if (work_.products.rows() < n) work_.products.resize(n, n);
     auto products = work_.products.topLeftCorner(n, n);

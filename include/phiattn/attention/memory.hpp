@@ -24,21 +24,21 @@ namespace phiattn {
 /// An empty one (size() == 0) is the identity of merge, and reading it gives 0. Shapes are q (n_q, d), k (n_k, d),
 /// v (n_k, dv), log_weights (n_k), out (n_q, dv).
 template <class M>
-concept Memory =
-    std::copyable<M> && detail::ComputeScalar<typename M::Scalar> &&
-    requires(M memory, const M& other, const Input<typename M::Scalar>& x, const Output<typename M::Scalar>& out) {
-      memory.append(x, x);
-      memory.append(x, x, x);
-      { other.read(x) } -> std::same_as<Matrix<typename M::Scalar>>;
-      { other.read(x, Index{}) } -> std::same_as<Matrix<typename M::Scalar>>;
-      { other.read(x, out, Index{}) } -> std::same_as<AttentionStatus>;
-      { other.read_partial(x) } -> std::same_as<Partial<typename M::Scalar>>;
-      { memory.advance(x, x, x) } -> std::same_as<Matrix<typename M::Scalar>>;
-      { memory.advance(x, x, x, out) } -> std::same_as<AttentionStatus>;
-      memory.merge(other);
-      { other.size() } -> std::same_as<Index>;
-      { other.value_dimension() } -> std::same_as<Index>;
-    };
+concept Memory = std::copyable<M> && detail::ComputeScalar<typename M::Scalar> &&
+    requires(M memory, const M& other, const Input<typename M::Scalar>& x,
+             const Output<typename M::Scalar>& out) {
+  memory.append(x, x);
+  memory.append(x, x, x);
+  { other.read(x) } -> std::same_as<Matrix<typename M::Scalar>>;
+  { other.read(x, Index{}) } -> std::same_as<Matrix<typename M::Scalar>>;
+  { other.read(x, out, Index{}) } -> std::same_as<AttentionStatus>;
+  { other.read_partial(x) } -> std::same_as<Partial<typename M::Scalar>>;
+  { memory.advance(x, x, x) } -> std::same_as<Matrix<typename M::Scalar>>;
+  { memory.advance(x, x, x, out) } -> std::same_as<AttentionStatus>;
+  memory.merge(other);
+  { other.size() } -> std::same_as<Index>;
+  { other.value_dimension() } -> std::same_as<Index>;
+};
 
 namespace detail {
 
@@ -59,7 +59,9 @@ void check_queries(const Input<S>& q, Index d) {
 template <class S>
 void check_log_weights(const Input<S>& log_weights, Index n_k) {
   check_equal("size of log_weights", log_weights.size(), "rows of k", n_k);
-  if (n_k > 0) check_equal("smaller side of log_weights", std::min(log_weights.rows(), log_weights.cols()), "a vector", 1);
+  if (n_k > 0)
+    check_equal("smaller side of log_weights", std::min(log_weights.rows(), log_weights.cols()), "a vector",
+                1);
 }
 
 /// Loads the log-weights of a chunk of keys. A key of weight -inf does not exist, whatever it holds: its vectors

@@ -21,8 +21,8 @@ class RowResults {
   /// Rows [first, first + n): weighted sums of values (n, dv), which it divides in place, and their normalisers (n),
   /// both to be multiplied by exp(log_scale) (n). A row of log-scale kNothing, or of normaliser 0 where every
   /// similarity is positive, attends to nothing.
-  void take(Index first, MatrixRef<S> sums, const ConstVectorRef<S>& normaliser, const ConstVectorRef<S>& log_scale,
-            bool positive) {
+  void take(Index first, MatrixRef<S> sums, const ConstVectorRef<S>& normaliser,
+            const ConstVectorRef<S>& log_scale, bool positive) {
     for (Index t = 0; t < sums.rows(); ++t) {
       const S z = normaliser(t);
       if (z == 0 && (positive || log_scale(t) == kNothing<S>)) {

@@ -78,7 +78,9 @@ class TiledAttention {
   void take_tile(Index first_query, Index first_key, const Visible& visible) {
     const Index n_q = queries_.rows();
     const Index n_k = tokens_.rows();
-    const auto seen = [&](Index t) { return std::clamp<Index>(visible.of(first_query + t) - first_key, 0, n_k); };
+    const auto seen = [&](Index t) {
+      return std::clamp<Index>(visible.of(first_query + t) - first_key, 0, n_k);
+    };
     const bool whole = seen(0) == n_k;
     weights_.resize(n_q, n_k);
     if constexpr (LogKernel<K>) {

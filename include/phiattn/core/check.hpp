@@ -34,14 +34,15 @@ namespace phiattn::detail {
 /// "columns of k: got 5, expected 4 (columns of q)"
 inline void check_equal(const char* what, Index came, const char* reference, Index due) {
   if (came == due) return;
-  fail_argument(std::string(what) + ": got " + std::to_string(came) + ", expected " + std::to_string(due) + " (" +
-                reference + ")");
+  fail_argument(std::string(what) + ": got " + std::to_string(came) + ", expected " + std::to_string(due) +
+                " (" + reference + ")");
 }
 
 /// "chunk: got 0, expected at least 1"
 inline void check_at_least(const char* what, Index came, Index least) {
   if (came >= least) return;
-  fail_argument(std::string(what) + ": got " + std::to_string(came) + ", expected at least " + std::to_string(least));
+  fail_argument(std::string(what) + ": got " + std::to_string(came) + ", expected at least " +
+                std::to_string(least));
 }
 
 }  // namespace phiattn::detail

@@ -32,7 +32,10 @@ struct FlushedExp {
 
 template <class S>
 struct Eigen::internal::functor_traits<phiattn::detail::FlushedExp<S>> {
-  enum { Cost = functor_traits<scalar_exp_op<S>>::Cost, PacketAccess = functor_traits<scalar_exp_op<S>>::PacketAccess };
+  enum {
+    Cost = functor_traits<scalar_exp_op<S>>::Cost,
+    PacketAccess = functor_traits<scalar_exp_op<S>>::PacketAccess
+  };
 };
 
 namespace phiattn::detail {

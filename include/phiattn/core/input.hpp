@@ -15,7 +15,7 @@ namespace detail {
 
 template <class T>
 concept StorageScalar = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, Eigen::half> ||
-                        std::same_as<T, Eigen::bfloat16>;
+    std::same_as<T, Eigen::bfloat16>;
 
 template <class S>
 concept ComputeScalar = std::same_as<S, float> || std::same_as<S, double>;
@@ -25,7 +25,9 @@ inline constexpr bool widens_to = std::numeric_limits<From>::digits <= std::nume
 
 /// Eigen 3.4 flags indexed views of fixed increments as direct, although they have no data().
 template <class D>
-concept DirectAccess = (int(D::Flags) & int(Eigen::DirectAccessBit)) != 0 && requires(const D& x) { x.data(); };
+concept DirectAccess = (int(D::Flags) & int(Eigen::DirectAccessBit)) != 0 && requires(const D& x) {
+  x.data();
+};
 
 /// The bytes a strided view spans, with its layout, to tell whether two views share an element.
 struct Extent {
@@ -58,9 +60,11 @@ template <detail::ComputeScalar S>
 class Input {
  public:
   template <class Derived>
-  Input(const Eigen::DenseBase<Derived>& x) : rows_(x.rows()), cols_(x.cols()) {  // implicit: it is how arguments come in
+  Input(const Eigen::DenseBase<Derived>& x)
+      : rows_(x.rows()), cols_(x.cols()) {  // implicit: it is how arguments come in
     using T = typename Derived::Scalar;
-    static_assert(detail::StorageScalar<T>, "phiattn: an input holds float, double, Eigen::half or Eigen::bfloat16");
+    static_assert(detail::StorageScalar<T>,
+                  "phiattn: an input holds float, double, Eigen::half or Eigen::bfloat16");
     static_assert(!detail::StorageScalar<T> || detail::widens_to<T, S>,
                   "phiattn: an input would narrow; cast it, or use the similarity in double");
     if constexpr (detail::DirectAccess<Derived>) {

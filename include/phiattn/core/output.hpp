@@ -27,11 +27,12 @@ inline bool overlap(const Extent& a, const Extent& b) {
   const auto empty = [](const Extent& x) { return x.rows == 0 || x.cols == 0; };
   if (empty(a) || empty(b)) return false;
   const auto first = [](const Extent& x) {
-    return x.data + std::min<Index>(0, x.row_stride * (x.rows - 1)) + std::min<Index>(0, x.col_stride * (x.cols - 1));
+    return x.data + std::min<Index>(0, x.row_stride * (x.rows - 1)) +
+           std::min<Index>(0, x.col_stride * (x.cols - 1));
   };
   const auto past = [](const Extent& x) {
-    return x.data + std::max<Index>(0, x.row_stride * (x.rows - 1)) + std::max<Index>(0, x.col_stride * (x.cols - 1)) +
-           x.element;
+    return x.data + std::max<Index>(0, x.row_stride * (x.rows - 1)) +
+           std::max<Index>(0, x.col_stride * (x.cols - 1)) + x.element;
   };
   const std::less<const char*> before;
   if (!before(first(a), past(b)) || !before(first(b), past(a))) return false;
@@ -51,9 +52,12 @@ template <detail::ComputeScalar S>
 class Output {
  public:
   template <class Out>
-    requires detail::Writable<Out>
-  Output(Out&& out)  // implicit, and never taken for an options object: those are no Eigen expressions
-      : expression_(&out), rows_(out.rows()), cols_(out.cols()), store_(&store_as<std::remove_reference_t<Out>>) {
+  requires detail::Writable<Out> Output(
+      Out&& out)  // implicit, and never taken for an options object: those are no Eigen expressions
+      : expression_(&out),
+        rows_(out.rows()),
+        cols_(out.cols()),
+        store_(&store_as<std::remove_reference_t<Out>>) {
     using D = std::remove_reference_t<Out>;
     if constexpr (detail::DirectAccess<D>) extent_ = detail::Extent::of(out);
   }
@@ -70,7 +74,9 @@ class Output {
   }
 
   /// rows [first, first + block.rows()) <- block
-  void store(Index first, const ConstMatrixRef<S>& block) const { store_(expression_, first_ + first, block); }
+  void store(Index first, const ConstMatrixRef<S>& block) const {
+    store_(expression_, first_ + first, block);
+  }
 
   void check_shape(Index rows, Index cols) const {
     detail::check_equal("rows of out", rows_, "rows of q", rows);
@@ -91,9 +97,11 @@ class Output {
   template <class D>
   static void store_as(void* expression, Index first, const ConstMatrixRef<S>& block) {
     using T = typename D::Scalar;
-    static_assert(detail::StorageScalar<T>, "phiattn: an output holds float, double, Eigen::half or Eigen::bfloat16");
-    static_assert(!detail::StorageScalar<T> || detail::widens_to<S, T> || (std::is_same_v<S, float> && sizeof(T) == 2),
-                  "phiattn: an output would narrow from double; give it as double");
+    static_assert(detail::StorageScalar<T>,
+                  "phiattn: an output holds float, double, Eigen::half or Eigen::bfloat16");
+    static_assert(
+        !detail::StorageScalar<T> || detail::widens_to<S, T> || (std::is_same_v<S, float> && sizeof(T) == 2),
+        "phiattn: an output would narrow from double; give it as double");
     auto rows = static_cast<D*>(expression)->middleRows(first, block.rows());
     if constexpr (std::is_base_of_v<Eigen::ArrayBase<D>, D>) {
       rows = block.template cast<T>().array();

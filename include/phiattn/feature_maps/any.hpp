@@ -16,14 +16,13 @@ namespace phiattn {
 /// configuration names, and to compile the operator once for all of them. Immutable; copies share the map.
 /// Cost: that of the map, and an indirect call a chunk.
 template <detail::ComputeScalar S, class Tag>
-class AnyFeatureMap
-    : public std::conditional_t<std::same_as<Tag, LogFeatureMapTag>, LogFeatureMapBase<AnyFeatureMap<S, Tag>, S>,
-                                SignedFeatureMapBase<AnyFeatureMap<S, Tag>, S>> {
+class AnyFeatureMap : public std::conditional_t<std::same_as<Tag, LogFeatureMapTag>,
+                                                LogFeatureMapBase<AnyFeatureMap<S, Tag>, S>,
+                                                SignedFeatureMapBase<AnyFeatureMap<S, Tag>, S>> {
  public:
   template <FeatureMap Map>
-    requires std::same_as<typename Map::Kind, Tag> && std::same_as<typename Map::Scalar, S> &&
-             (!std::same_as<Map, AnyFeatureMap>)
-  AnyFeatureMap(Map map)  // implicit: it stands for its map
+  requires std::same_as<typename Map::Kind, Tag> && std::same_as<typename Map::Scalar, S> &&
+      (!std::same_as<Map, AnyFeatureMap>)AnyFeatureMap(Map map)  // implicit: it stands for its map
       : dimension_(map.dimension()), feature_dimension_(map.feature_dimension()) {
     calls_ = std::make_shared<const Calls>(calls(std::make_shared<const Map>(std::move(map))));
   }
@@ -32,26 +31,20 @@ class AnyFeatureMap
   Index feature_dimension() const { return feature_dimension_; }
   double default_scale(Index d) const { return calls_->default_scale(d); }
 
-  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const
-    requires std::same_as<Tag, LogFeatureMapTag>
-  {
+  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                          VectorRef<S> log_scale) const requires std::same_as<Tag, LogFeatureMapTag> {
     calls_->query(x, first, features, log_scale);
   }
-  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const
-    requires std::same_as<Tag, LogFeatureMapTag>
-  {
+  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                        VectorRef<S> log_scale) const requires std::same_as<Tag, LogFeatureMapTag> {
     calls_->key(x, first, features, log_scale);
   }
   void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                             VectorRef<S> log_scale) const
-    requires std::same_as<Tag, SignedFeatureMapTag>
-  {
+                             VectorRef<S> log_scale) const requires std::same_as<Tag, SignedFeatureMapTag> {
     calls_->query(x, first, features, log_scale);
   }
   void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                           VectorRef<S> log_scale) const
-    requires std::same_as<Tag, SignedFeatureMapTag>
-  {
+                           VectorRef<S> log_scale) const requires std::same_as<Tag, SignedFeatureMapTag> {
     calls_->key(x, first, features, log_scale);
   }
 

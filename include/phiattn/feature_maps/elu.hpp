@@ -15,12 +15,15 @@ namespace phiattn {
 template <detail::ComputeScalar S>
 class EluFeatures : public LogFeatureMapBase<EluFeatures<S>, S> {
  public:
-  explicit EluFeatures(Index d) : dimension_(d) { detail::check_at_least("dimension d of EluFeatures", d, 1); }
+  explicit EluFeatures(Index d) : dimension_(d) {
+    detail::check_at_least("dimension d of EluFeatures", d, 1);
+  }
 
   Index dimension() const { return dimension_; }
   Index feature_dimension() const { return dimension_; }
 
-  void log_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features, VectorRef<S> log_scale) const {
+  void log_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
+                    VectorRef<S> log_scale) const {
     log_scale.setZero();
     // One of the two terms is 0; x - x carries a NaN, which min and max may drop (and makes one of an infinity).
     features = x.array().min(S(0)) + x.array().max(S(0)).log1p() + (x.array() - x.array());

@@ -11,12 +11,16 @@ namespace phiattn {
 namespace detail {
 
 template <class Map, class S>
-concept HasLogFeatures = requires(const Map& map, const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                                  VectorRef<S> log_scale) { map.log_features(x, first, features, log_scale); };
+concept HasLogFeatures = requires(const Map& map, const ConstMatrixRef<S>& x, Index first,
+                                  MatrixRef<S> features, VectorRef<S> log_scale) {
+  map.log_features(x, first, features, log_scale);
+};
 
 template <class Map, class S>
-concept HasSignedFeatures = requires(const Map& map, const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                                     VectorRef<S> log_scale) { map.signed_features(x, first, features, log_scale); };
+concept HasSignedFeatures = requires(const Map& map, const ConstMatrixRef<S>& x, Index first,
+                                     MatrixRef<S> features, VectorRef<S> log_scale) {
+  map.signed_features(x, first, features, log_scale);
+};
 
 /// Fills features and log_scale for the tokens of x by `fill(tokens, first, features, log_scale)`.
 template <class S, class Fill>
@@ -46,14 +50,16 @@ class LogFeatureMapBase {
   static double default_scale(Index) { return 1; }
 
   template <class Map = Derived>
-    requires detail::HasLogFeatures<Map, S>
-  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const {
+  requires detail::HasLogFeatures<Map, S>
+  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                          VectorRef<S> log_scale) const {
     derived().log_features(x, first, features, log_scale);
   }
 
   template <class Map = Derived>
-    requires detail::HasLogFeatures<Map, S>
-  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const {
+  requires detail::HasLogFeatures<Map, S>
+  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                        VectorRef<S> log_scale) const {
     derived().log_features(x, first, features, log_scale);
   }
 
@@ -91,14 +97,16 @@ class SignedFeatureMapBase {
   static double default_scale(Index) { return 1; }
 
   template <class Map = Derived>
-    requires detail::HasSignedFeatures<Map, S>
-  void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const {
+  requires detail::HasSignedFeatures<Map, S>
+  void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                             VectorRef<S> log_scale) const {
     derived().signed_features(x, first, features, log_scale);
   }
 
   template <class Map = Derived>
-    requires detail::HasSignedFeatures<Map, S>
-  void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features, VectorRef<S> log_scale) const {
+  requires detail::HasSignedFeatures<Map, S>
+  void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
+                           VectorRef<S> log_scale) const {
     derived().signed_features(x, first, features, log_scale);
   }
 

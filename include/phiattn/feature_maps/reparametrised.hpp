@@ -96,33 +96,25 @@ class Reparametrised : public detail::BaseLike<Reparametrised<Map>, Map> {
   double default_scale(Index) const { return scale_; }
 
   void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                          VectorRef<S> log_scale) const
-    requires LogFeatureMap<Map>
-  {
+                          VectorRef<S> log_scale) const requires LogFeatureMap<Map> {
     fill(sides_->query, x, first, features, log_scale,
          [this](auto&&... args) { map_.log_query_features(args...); });
   }
 
   void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                        VectorRef<S> log_scale) const
-    requires LogFeatureMap<Map>
-  {
+                        VectorRef<S> log_scale) const requires LogFeatureMap<Map> {
     fill(sides_->key, x, first, features, log_scale,
          [this](auto&&... args) { map_.log_key_features(args...); });
   }
 
   void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                             VectorRef<S> log_scale) const
-    requires SignedFeatureMap<Map>
-  {
+                             VectorRef<S> log_scale) const requires SignedFeatureMap<Map> {
     fill(sides_->query, x, first, features, log_scale,
          [this](auto&&... args) { map_.signed_query_features(args...); });
   }
 
   void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                           VectorRef<S> log_scale) const
-    requires SignedFeatureMap<Map>
-  {
+                           VectorRef<S> log_scale) const requires SignedFeatureMap<Map> {
     fill(sides_->key, x, first, features, log_scale,
          [this](auto&&... args) { map_.signed_key_features(args...); });
   }

@@ -62,7 +62,8 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
   void signed_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
                        VectorRef<S> log_scale) const {
     detail::with_scratch<S>(1, dimension_, [&](Eigen::Map<Matrix<S>> scratch) {
-      for (Index t = 0; t < x.rows(); ++t) log_scale(t) = fill_row(x.row(t), scratch.row(0), features.row(t).data());
+      for (Index t = 0; t < x.rows(); ++t)
+        log_scale(t) = fill_row(x.row(t), scratch.row(0), features.row(t).data());
     });
   }
 
@@ -99,9 +100,9 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
 
   Index checked(Index features) const {
     if (features > kMaxFeatureDimension) {
-      detail::fail_length("tensor power of dimension d = " + std::to_string(dimension_) + " and degree n = " +
-                          std::to_string(degree_) + ": more than " + std::to_string(kMaxFeatureDimension) +
-                          " features, the limit kMaxFeatureDimension");
+      detail::fail_length("tensor power of dimension d = " + std::to_string(dimension_) +
+                          " and degree n = " + std::to_string(degree_) + ": more than " +
+                          std::to_string(kMaxFeatureDimension) + " features, the limit kMaxFeatureDimension");
     }
     return features;
   }
@@ -111,7 +112,8 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
     degrees->start = {0, 1};
     Index of_degree = 1;  // d^m, or C(d+m-1, m)
     for (Index m = 1; m <= degree_; ++m) {
-      of_degree = layout_ == TensorLayout::full ? of_degree * dimension_ : of_degree * (dimension_ + m - 1) / m;
+      of_degree =
+          layout_ == TensorLayout::full ? of_degree * dimension_ : of_degree * (dimension_ + m - 1) / m;
       degrees->start.push_back(checked(degrees->start.back() + checked(of_degree)));
     }
     feature_dimension_ = degrees->start.back();
@@ -119,8 +121,8 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
       auto& monomials = degrees->monomials;
       monomials.reserve(static_cast<std::size_t>(degrees->start[static_cast<std::size_t>(degree_)]));
       monomials.push_back({0, 0});
-      for (std::size_t p = 0; static_cast<Index>(monomials.size()) < degrees->start[static_cast<std::size_t>(degree_)];
-           ++p) {
+      for (std::size_t p = 0;
+           static_cast<Index>(monomials.size()) < degrees->start[static_cast<std::size_t>(degree_)]; ++p) {
         const Monomial parent = monomials[p];
         monomials.push_back({parent.last, parent.run + 1});
         for (Index i = parent.last + 1; i < dimension_; ++i) monomials.push_back({i, 1});
@@ -219,6 +221,7 @@ class ExponentialLimitFeatures : public TensorPowerFeatures<S> {
 };
 
 static_assert(SignedFeatureMap<TaylorFeatures<float>> && SignedFeatureMap<TaylorFeatures<double>>);
-static_assert(SignedFeatureMap<ExponentialLimitFeatures<float>> && SignedFeatureMap<ExponentialLimitFeatures<double>>);
+static_assert(SignedFeatureMap<ExponentialLimitFeatures<float>> &&
+              SignedFeatureMap<ExponentialLimitFeatures<double>>);
 
 }  // namespace phiattn
