@@ -3,6 +3,7 @@
 
 #include <phiattn/core/matrix.hpp>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -12,9 +13,9 @@ namespace golden {
 
 /// The golden file of that name, "taylor_n2.json" for one.
 inline nlohmann::json load(const std::string& name) {
-  const std::string path = std::string(PHIATTN_GOLDEN_DIR) + "/" + name;
+  const std::filesystem::path path = std::filesystem::path(PHIATTN_GOLDEN_DIR) / name;
   std::ifstream file(path);
-  if (!file) throw std::runtime_error("cannot read the golden file " + path);
+  if (!file) throw std::runtime_error("cannot read the golden file " + path.string());
   return nlohmann::json::parse(file);
 }
 
