@@ -18,9 +18,8 @@ namespace phiattn {
 ///
 /// Positions are 0-based. Those of keys count the tokens that the memory holds, so that tokens appended later come
 /// later; those of queries are query_offset and on, or what read() is told. (A causal call takes an offset beyond n_k
-/// for n_k.) A memory that
-/// was merged from others holds each key at the place it had there: split a sequence between memories only if its
-/// parts stand side by side.
+/// for n_k.) A memory that was merged from others holds each key at the place it had there: parts of one sequence
+/// cannot be merged.
 ///
 /// M is the length for which the fading is meant. Up to |i - j| <= M no weight is negative. Beyond, the cosine is:
 /// weights are negative for distances from M to 3M, and repeat after 4M. Nothing fails there but the meaning, and
