@@ -44,8 +44,7 @@ struct NystromOptions {
 /// that a key is lost beside another whose log-scale is higher by some 87 (float) or 708 (double). Of the Gaussian
 /// kernel these are keys far from every landmark; of exp(q . k) they are the short keys beside one of |k|^2/2 = 87.
 /// Eigenvalues of C are clamped at 0, and dropped where with jitter they stay below m eps times the largest:
-/// duplicate landmarks are legal; with
-/// a jitter above the rounding of the kernel they change nothing.
+/// duplicate landmarks are legal.
 ///
 /// Works where queries and keys are near landmarks, or the kernel matrix is of low rank: m must grow with the volume
 /// that the tokens fill in units of the kernel's width. For exp(q . k) sample them from the queries and from the keys.
