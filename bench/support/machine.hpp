@@ -6,7 +6,6 @@
 #include <phiattn/core/matrix.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <vector>
@@ -41,8 +40,8 @@ double peak_flops() {
   const Packet factor = Eigen::internal::pset1<Packet>(S(0.999));
   const Packet term = Eigen::internal::pset1<Packet>(S(0.001));
   const double seconds = median_seconds(101, [&] {
-    std::array<Packet, kAccumulators> sums;
-    sums.fill(term);
+    Packet sums[kAccumulators];
+    for (Packet& sum : sums) sum = term;
     for (int round = 0; round < kRounds; ++round) {
       for (Packet& sum : sums) sum = Eigen::internal::pmadd(sum, factor, term);
     }
@@ -50,7 +49,7 @@ double peak_flops() {
     for (const Packet& sum : sums) total = Eigen::internal::padd(total, sum);
     keep(total);
   });
-  return 2.0 * kRounds * kAccumulators * Eigen::internal::unpacket_traits<Packet>::size / seconds;
+  return 2.0 * kRounds * kAccumulators * static_cast<double>(Eigen::internal::packet_traits<S>::size) / seconds;
 }
 
 /// Exponentials a second, on a block that stays in L1.
