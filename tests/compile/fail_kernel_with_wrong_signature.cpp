@@ -4,7 +4,7 @@
 using namespace phiattn;
 
 /// It says what it is, and gives one pair where a tile is asked for.
-struct PairwiseKernel {
+struct OnePairKernel {
   using Scalar = float;
   using Kind = SignedKernelTag;
   static double default_scale(Index) { return 1; }
@@ -13,5 +13,5 @@ struct PairwiseKernel {
 
 int main() {
   const Matrix<float> x = Matrix<float>::Random(4, 3);
-  attention(PairwiseKernel(), x, x, x);
+  attention(OnePairKernel(), x, x, x);
 }
