@@ -3,6 +3,8 @@
 
 #include <phiattn/phiattn.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -58,6 +60,9 @@ Map positive(std::string name, std::string title, bool by_default, Sample sample
       [=](const Trial& t, Index m) { return pa::PositiveRandomFeatures<float>(sample(t, m)); }, kRandom);
 }
 
+/// The sigma with which exp(-|q - k|^2 / (2 sigma^2)) has the factor exp(q.k / sqrt(d)).
+inline double width(const Trial& trial) { return std::pow(static_cast<double>(trial.dimension()), 0.25); }
+
 /// phi(q).phi(k) ~ exp(q.k) by random features.
 inline std::vector<Map> random_maps(std::uint64_t seed) {
   using T = const Trial&;
@@ -70,7 +75,6 @@ inline std::vector<Map> random_maps(std::uint64_t seed) {
   const auto half = [seed](T t, Index m) {
     return pa::sample_projection<float>((m + 1) / 2, t.dimension(), {.antithetic = false, .seed = seed});
   };
-  const auto sigma = [](T t) { return std::pow(static_cast<double>(t.dimension()), 0.25); };
   constexpr auto kTaylor = pa::TensorPower::taylor;
   return {
       positive("performer", "Performer", kByDefault, plain),
@@ -108,9 +112,9 @@ inline std::vector<Map> random_maps(std::uint64_t seed) {
           kRandom),
       map(
           "random-fourier", "random Fourier", kWhenNamed,
-          [seed, sigma](T t, Index m) {
+          [seed](T t, Index m) {
             return pa::RandomFourierFeatures<float>(
-                pa::sample_gaussian_spectrum<float>((m + 1) / 2, t.dimension(), sigma(t), {.seed = seed}));
+                pa::sample_gaussian_spectrum<float>((m + 1) / 2, t.dimension(), width(t), {.seed = seed}));
           },
           kRandom),
       map(
@@ -147,12 +151,11 @@ inline std::vector<Map> other_maps() {
   const auto power = [](pa::TensorPower family, Index n) {
     return [=](T t, Index) { return pa::TensorPowerFeatures<float>(family, t.dimension(), n); };
   };
-  const auto sigma = [](T t) { return std::pow(static_cast<double>(t.dimension()), 0.25); };
   constexpr auto kTaylor = pa::TensorPower::taylor;
   constexpr auto kLimit = pa::TensorPower::exponential_limit;
   return {
       map("gaussian", "Gaussian kernel", kWhenNamed,
-          [sigma](T t, Index) { return pa::GaussianKernel<float>(sigma(t)); }),
+          [](T t, Index) { return pa::GaussianKernel<float>(width(t)); }),
       map("cosine", "cosine kernel, 10", kWhenNamed, [](T, Index) { return pa::CosineKernel<float>(10); }),
       map("taylor", "Taylor, degree 2", kByDefault, power(kTaylor, 2)),
       map("taylor3", "Taylor, degree 3", kWhenNamed, power(kTaylor, 3)),

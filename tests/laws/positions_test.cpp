@@ -136,8 +136,8 @@ TEMPLATE_TEST_CASE("a memory places its keys after those it holds, and its queri
 }
 
 TEMPLATE_TEST_CASE(
-    "within the horizon every normaliser is positive; beyond, the status counts those that are not", "[laws]",
-    float, double) {
+    "within the horizon every normaliser is positive and beyond it the status counts those that are not",
+    "[laws]", float, double) {
   for (const Index M : kHorizons) {
     CAPTURE(M);
     // Queries far beyond 20 keys: at distances from M to 3M for the shortest horizon.

@@ -37,11 +37,6 @@ struct Memory<S>::Model : Concept {
   M memory;
 };
 
-template <class S>
-template <phiattn::Memory M>
-requires(!std::same_as<M, Memory<S>>) Memory<S>::Memory(M memory)
-    : model_(std::make_unique<Model<M>>(std::move(memory))) {}
-
 template <class F>
 struct MemoryFor {
   using type = phiattn::KeyValueCache<F>;

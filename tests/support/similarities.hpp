@@ -28,8 +28,10 @@ class Memory {
  public:
   using Scalar = S;
 
-  template <phiattn::Memory M>
-  requires(!std::same_as<M, Memory>) explicit Memory(M memory);  // support/case_of.hpp
+  // That M is another type comes first: whether this one is a memory is what is being asked.
+  template <class M>
+  requires(!std::same_as<M, Memory>) && phiattn::Memory<M> explicit Memory(M memory)
+      : model_(std::make_unique<Model<M>>(std::move(memory))) {}  // Model: support/case_of.hpp
 
   Memory(const Memory& other) : model_(other.model_->clone()) {}
   Memory(Memory&&) = default;

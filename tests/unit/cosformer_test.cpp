@@ -48,7 +48,7 @@ TEST_CASE("a billion tokens on, the position is as exact as at the start", "[cos
   }
 }
 
-TEST_CASE("a query of no positive coordinate gets 0; one of none in common with its keys is reported",
+TEST_CASE("a query of no positive coordinate gets 0 and one of none in common with its keys is reported",
           "[cosformer]") {
   const CosformerFeatures<double> map(2, 10);
   Matrix<double> q(3, 2), k(2, 2), out(3, 2);

@@ -136,7 +136,7 @@ TEST_CASE("Gram matrices of Gaussian, exponential, cosine and Taylor kernels are
   }
 }
 
-TEST_CASE("exp(q . k) prefers a longer key to the query itself; the Gaussian does not", "[kernels]") {
+TEST_CASE("exp(q . k) prefers a longer key to the query itself and the Gaussian does not", "[kernels]") {
   const Matrix<double> x0 = some<double>(1, 4, 1);
   Matrix<double> k(6, 4);
   k << x0, 1.1 * x0, 0.9 * x0, -x0, x0 + 0.1 * some<double>(1, 4, 2), Matrix<double>::Zero(1, 4);

@@ -4,9 +4,9 @@
 
 #include <phiattn/attention/options.hpp>
 #include <phiattn/attention/partial.hpp>
+#include <phiattn/core/check.hpp>
 #include <phiattn/core/output.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <limits>
 
@@ -55,13 +55,9 @@ void check_queries(const Input<S>& q, Index d) {
   check_equal("columns of q", q.cols(), "dimension d", d);
 }
 
-/// log_weights may be a row or a column.
 template <class S>
 void check_log_weights(const Input<S>& log_weights, Index n_k) {
-  check_equal("size of log_weights", log_weights.size(), "rows of k", n_k);
-  if (n_k > 0)
-    check_equal("smaller side of log_weights", std::min(log_weights.rows(), log_weights.cols()), "a vector",
-                1);
+  check_vector("log_weights", log_weights.rows(), log_weights.cols(), "rows of k", n_k);
 }
 
 /// Loads the log-weights of a chunk of keys. A key of weight -inf does not exist, whatever it holds: its vectors

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <string>
 
 namespace phiattn {
 
@@ -55,9 +54,7 @@ template <class S>
 S root_scale(const AttentionOptions& options, double default_scale) {
   const double scale = options.scale.value_or(default_scale);
   const auto root = static_cast<S>(std::sqrt(scale));
-  if (!(root > 0) || !std::isfinite(root)) {
-    fail_argument("scale: got " + std::to_string(scale) + ", expected a positive finite number");
-  }
+  if (!(root > 0) || !std::isfinite(root)) fail_positive("scale", scale);
   return root;
 }
 

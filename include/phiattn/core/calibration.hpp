@@ -7,7 +7,6 @@
 #include <phiattn/core/matrix.hpp>
 
 #include <cmath>
-#include <string>
 
 namespace phiattn::detail {
 
@@ -19,20 +18,13 @@ inline Matrix<double> calibration_rows(const char* what, const Input<double>& x,
   return rows;
 }
 
-inline double checked_scale(double scale) {
-  if (!(scale > 0) || !std::isfinite(scale)) {
-    fail_argument("scale: got " + std::to_string(scale) + ", expected a positive finite number");
-  }
-  return scale;
-}
-
 /// Queries (n_q, d) and keys (n_k, d) as a similarity sees them: times sqrt(scale) on each side.
 /// @throws std::invalid_argument  if either is empty, if they differ in d, or on a scale out of range
 struct CalibrationData {
   CalibrationData(const Input<double>& queries, const Input<double>& keys, double scale = 1) {
     check_equal("columns of q", queries.cols(), "columns of k", keys.cols());
     check_at_least("columns of q", queries.cols(), 1);
-    const double factor = std::sqrt(checked_scale(scale));
+    const double factor = std::sqrt(checked_positive("scale", scale));
     q = calibration_rows("rows of q", queries, factor);
     k = calibration_rows("rows of k", keys, factor);
   }

@@ -4,6 +4,8 @@
 
 #include <phiattn/core/matrix.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -43,6 +45,23 @@ inline void check_at_least(const char* what, Index came, Index least) {
   if (came >= least) return;
   fail_argument(std::string(what) + ": got " + std::to_string(came) + ", expected at least " +
                 std::to_string(least));
+}
+
+/// A vector comes as a row or a column:
+/// "size of log_weights: got 5, expected 4 (rows of k)", "smaller side of log_weights: got 2, expected 1 (a vector)"
+inline void check_vector(const std::string& what, Index rows, Index cols, const char* reference, Index due) {
+  check_equal(("size of " + what).c_str(), rows * cols, reference, due);
+  if (due > 0) check_equal(("smaller side of " + what).c_str(), std::min(rows, cols), "a vector", 1);
+}
+
+/// "scale: got -1.000000, expected a positive finite number"
+[[noreturn]] inline void fail_positive(const std::string& what, double came) {
+  fail_argument(what + ": got " + std::to_string(came) + ", expected a positive finite number");
+}
+
+inline double checked_positive(const char* what, double came) {
+  if (!(came > 0) || !std::isfinite(came)) fail_positive(what, came);
+  return came;
 }
 
 }  // namespace phiattn::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where results go: any writable Eigen expression, behind one type per scalar. Next: core/random.hpp.
+// Where results go: any writable Eigen expression, behind one type per scalar. Next: core/scratch.hpp.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>

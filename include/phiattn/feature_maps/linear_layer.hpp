@@ -5,7 +5,6 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/projection/projection.hpp>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -40,8 +39,7 @@ class LinearLayer {
   /// @throws std::invalid_argument  also if b is no vector of m entries
   template <class W>
   LinearLayer(const W& w, const Input<S>& b) : LinearLayer(w) {
-    detail::check_equal("size of the bias", b.size(), "rows of the projection", feature_dimension());
-    detail::check_equal("smaller side of the bias", std::min(b.rows(), b.cols()), "a vector", 1);
+    detail::check_vector("the bias", b.rows(), b.cols(), "rows of the projection", feature_dimension());
     Matrix<S> column(b.size(), 1);
     b.as_column().load(0, S(1), column);
     bias_ = column.transpose();

@@ -65,9 +65,7 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
       : kernel_(std::move(kernel)), scale_(options.scale.value_or(kernel_.default_scale(landmarks.cols()))) {
     detail::check_at_least("rows of the landmarks", landmarks.rows(), 1);
     detail::check_at_least("columns of the landmarks", landmarks.cols(), 1);
-    if (!(scale_ > 0) || !std::isfinite(scale_)) {
-      detail::fail_argument("scale: got " + std::to_string(scale_) + ", expected a positive finite number");
-    }
+    detail::checked_positive("scale", scale_);
     if (!(options.jitter >= 0) || !std::isfinite(options.jitter)) {
       detail::fail_argument("jitter of NystromFeatures: got " + std::to_string(options.jitter) +
                             ", expected a finite number, not negative");

@@ -2,7 +2,7 @@
 
 // A feature map of other queries and keys. Next: feature_maps/tensor_power.hpp.
 
-#include <phiattn/core/calibration.hpp>
+#include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/scratch.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>
@@ -83,7 +83,7 @@ class Reparametrised : public detail::BaseLike<Reparametrised<Map>, Map> {
   Reparametrised(Map map, const Reparametrisation& reparametrisation,
                  std::optional<double> scale = std::nullopt)
       : map_(std::move(map)),
-        scale_(detail::checked_scale(scale.value_or(map_.default_scale(map_.dimension())))) {
+        scale_(detail::checked_positive("scale", scale.value_or(map_.default_scale(map_.dimension())))) {
     detail::check_equal("dimension of the reparametrisation", reparametrisation.dimension(),
                         "dimension of the feature map", map_.dimension());
     sides_ = std::make_shared<const Sides>(

@@ -23,8 +23,8 @@ struct SpectrumOptions {
 namespace detail {
 
 inline void check_sigma(double sigma) {
-  if (sigma > 0 && std::isfinite(sigma) && std::isfinite(1 / sigma)) return;
-  fail_argument("sigma of a spectrum: got " + std::to_string(sigma) + ", expected a positive finite number");
+  if (!(sigma > 0) || !std::isfinite(sigma) || !std::isfinite(1 / sigma))
+    fail_positive("sigma of a spectrum", sigma);
 }
 
 /// Isotropic frequencies without their negatives: cos is even and sin odd, so that a pair of omega and -omega says

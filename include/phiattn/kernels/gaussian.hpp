@@ -8,7 +8,6 @@
 #include <phiattn/similarity.hpp>
 
 #include <cmath>
-#include <string>
 
 namespace phiattn {
 
@@ -27,8 +26,7 @@ class GaussianKernel {
 
   explicit GaussianKernel(double sigma) : inverse_variance_(static_cast<S>(1 / (sigma * sigma))) {
     if (!(sigma > 0) || !std::isfinite(inverse_variance_) || inverse_variance_ == 0) {
-      detail::fail_argument("sigma of GaussianKernel: got " + std::to_string(sigma) +
-                            ", expected a positive finite number");
+      detail::fail_positive("sigma of GaussianKernel", sigma);
     }
   }
 

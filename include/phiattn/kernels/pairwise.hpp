@@ -1,6 +1,6 @@
 #pragma once
 
-// Any function of a query and a key as a kernel. Next: projection/projection.hpp.
+// Any function of a query and a key as a kernel. Next: reparametrisation/reparametrisation.hpp.
 
 #include <phiattn/similarity.hpp>
 

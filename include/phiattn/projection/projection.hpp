@@ -11,7 +11,6 @@
 #include <phiattn/projection/hadamard.hpp>
 #include <phiattn/projection/radii.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -143,9 +142,7 @@ class Projection {
   }
 
   static Vector<S> checked(const Input<S>& log_weights, Index m) {
-    detail::check_equal("size of log_weights", log_weights.size(), "rows of omega", m);
-    detail::check_equal("smaller side of log_weights", std::min(log_weights.rows(), log_weights.cols()),
-                        "a vector", 1);
+    detail::check_vector("log_weights", log_weights.rows(), log_weights.cols(), "rows of omega", m);
     Matrix<S> column(m, 1);
     log_weights.as_column().load(0, S(1), column);
     for (Index i = 0; i < m; ++i) {

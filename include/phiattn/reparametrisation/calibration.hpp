@@ -18,7 +18,6 @@
 #include <phiattn/reparametrisation/reparametrisation.hpp>
 
 #include <Eigen/Eigenvalues>
-#include <cmath>
 #include <limits>
 
 namespace phiattn {
@@ -90,9 +89,7 @@ template <class Q, class K>
 Reparametrisation full_balance(const Eigen::DenseBase<Q>& q, const Eigen::DenseBase<K>& k,
                                double ridge = 1e-4) {
   const detail::CalibrationData data(q, k);
-  if (!(ridge > 0) || !std::isfinite(ridge)) {
-    detail::fail_argument("ridge: got " + std::to_string(ridge) + ", expected a positive finite number");
-  }
+  detail::checked_positive("ridge", ridge);
   const Matrix<double> s_q = detail::second_moment(data.q, ridge);
   const Matrix<double> s_k = detail::second_moment(data.k, ridge);
   const Matrix<double> root = detail::symmetric_power(s_q, 0.5);
