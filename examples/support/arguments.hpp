@@ -36,8 +36,9 @@ Compares approximations of softmax attention with the exact result, on real atte
                         trigonometric fourier-pairs random-fourier dijiang
                         taylor     1 + q.k + (q.k)^2/2; taylor3: up to degree 3
                         limit      (1 + q.k/2)^2, exponential limit; limit3, limit4: of degree 3, 4
-                        tensor-sketch maclaurin   of the Taylor polynomial of degree 4
-                        nystrom    landmarks: means of segments of the head's own keys
+                        tensor-sketch maclaurin   of the Taylor polynomial of degree 2, of keys less
+                                   their mean; d + 2 features at least
+                        nystrom    landmarks: some of the head's own queries and keys
                         gaussian cosine           kernels of their own, in O(n^2)
                         elu relu squared-relu softplus sigmoid dpfp hedgehog cosformer
                                    similarities of their own: elu is phi(x) = elu(x) + 1

@@ -63,6 +63,22 @@ Map positive(std::string name, std::string title, bool by_default, Sample sample
 /// The sigma with which exp(-|q - k|^2 / (2 sigma^2)) has the factor exp(q.k / sqrt(d)).
 inline double width(const Trial& trial) { return std::pow(static_cast<double>(trial.dimension()), 0.25); }
 
+/// `map` of keys less their mean: to exp(q.k) it is all the same, to a polynomial it is not.
+template <class F>
+auto centred(F map, const Trial& trial) {
+  return pa::Reparametrised(std::move(map), pa::key_centring(trial.k()));
+}
+
+/// m of the head's own tokens, half of them queries and half keys, not of the same positions.
+inline pa::Matrix<double> landmarks(const Trial& trial, Index m, std::uint64_t seed) {
+  const Index of_q = std::min(m / 2, trial.q().rows());
+  const Index of_k = std::min(m - m / 2, trial.k().rows());
+  pa::Matrix<double> rows(of_q + of_k, trial.dimension());
+  if (of_q > 0) rows.topRows(of_q) = pa::sampled_rows(trial.q(), of_q, 2 * seed);
+  rows.bottomRows(of_k) = pa::sampled_rows(trial.k(), of_k, 2 * seed + 1);
+  return rows;
+}
+
 /// phi(q).phi(k) ~ exp(q.k) by random features.
 inline std::vector<Map> random_maps(std::uint64_t seed) {
   using T = const Trial&;
@@ -118,22 +134,23 @@ inline std::vector<Map> random_maps(std::uint64_t seed) {
           },
           kRandom),
       map(
-          "tensor-sketch", "TensorSketch, deg. 4", kWhenNamed,
+          "tensor-sketch", "TensorSketch, n=2 *", kWhenNamed,
           [seed](T t, Index m) {
-            return pa::TensorSketchFeatures<float>(kTaylor, t.dimension(), 4, m, seed);
+            const Index d = t.dimension();
+            return centred(pa::TensorSketchFeatures<float>(kTaylor, d, 2, std::max(m, d + 2), seed), t);
           },
           kRandom),
       map(
-          "maclaurin", "Maclaurin, deg. 4", kWhenNamed,
+          "maclaurin", "Maclaurin, n=2 *", kWhenNamed,
           [seed](T t, Index m) {
-            return pa::RandomMaclaurinFeatures<float>(kTaylor, t.dimension(), 4, m, seed);
+            const Index d = t.dimension();
+            return centred(pa::RandomMaclaurinFeatures<float>(kTaylor, d, 2, std::max(m, d + 2), seed), t);
           },
           kRandom),
       map(
           "nystrom", "Nystrom *", kWhenNamed,
-          [](T t, Index m) {
-            return pa::NystromFeatures(pa::ExponentialKernel<float>(),
-                                       pa::segment_means(t.k(), std::min(m, t.k().rows())));
+          [seed](T t, Index m) {
+            return pa::NystromFeatures(pa::ExponentialKernel<float>(), landmarks(t, m, seed));
           },
           kRandom),
       map(

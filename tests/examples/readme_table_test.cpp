@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -78,6 +79,17 @@ Run compare(const std::string& arguments) {
   return run;
 }
 
+nlohmann::json results(const std::string& arguments) {
+  const auto [output, exit_code] = compare("--json --features 256 " + arguments);
+  REQUIRE(exit_code == 0);
+  return nlohmann::json::parse(output);
+}
+
+std::string name_of(const Row& row) { return code_in(row.front()).front(); }
+
+/// Half a unit of the last digit, and as much again for what platforms round differently.
+constexpr double kLastDigit = 1e-3;
+
 std::set<std::string> known_names() {
   const auto [output, exit_code] = compare("--maps no-such-map");
   CHECK(exit_code == 2);
@@ -106,24 +118,54 @@ TEST_CASE("the README's errors are those that compare measures, to the digits gi
   std::string maps;
   for (const std::string& name : due) maps += (maps.empty() ? "" : ",") + name;
   const std::vector<std::string> heads{"easy_a", "medium_a", "hard_local"};
-  const auto [output, exit_code] =
-      compare("--json --features 256 --heads easy_a,medium_a,hard_local --maps " + maps);
-  REQUIRE(exit_code == 0);
   std::size_t checked = 0;
-  for (const auto& result : nlohmann::json::parse(output)) {
+  for (const auto& result : results("--heads easy_a,medium_a,hard_local --maps " + maps)) {
     const std::string head = result["head"];
     const auto column = static_cast<std::size_t>(std::find(heads.begin(), heads.end(), head) - heads.begin());
     for (const Row& row : rows) {
-      const std::string name = code_in(row.front()).front();
-      if (result["name"] != name) continue;
+      if (result["name"] != name_of(row)) continue;
       const std::string& cell = row.at(2 + column);
-      CAPTURE(head, name, cell);
+      CAPTURE(head, name_of(row), cell);
       CHECK((cell == "breaks") == (result["nonpositive_rows"] > 0));
       if (cell == "breaks") continue;
-      // Half a unit of the last digit, and as much again for what platforms round differently.
-      CHECK(std::abs(result["output_error"].get<double>() - std::stod(cell)) <= 1e-3);
+      CHECK(std::abs(result["output_error"].get<double>() - std::stod(cell)) <= kLastDigit);
       ++checked;
     }
   }
   CHECK(checked > rows.size());
+}
+
+TEST_CASE("the README's ranges over ten seeds are those that compare measures") {
+  std::map<std::string, std::string> ranges;
+  std::string maps;
+  for (const Row& row : table_below("<!-- errors -->")) {
+    if (row.at(5).empty()) continue;
+    ranges[name_of(row)] = row.at(5);
+    maps += (maps.empty() ? "" : ",") + name_of(row);
+  }
+  CHECK(ranges.size() >= 15);
+
+  struct Seen {
+    double least = INFINITY, most = 0;
+    bool breaks = false;
+  };
+  std::map<std::string, Seen> seen;
+  for (int seed = 0; seed < 10; ++seed) {
+    for (const auto& result : results("--heads easy_a --seed " + std::to_string(seed) + " --maps " + maps)) {
+      Seen& map = seen[result["name"]];
+      map.breaks = map.breaks || result["nonpositive_rows"] > 0;
+      if (map.breaks) continue;
+      map.least = std::min(map.least, result["output_error"].get<double>());
+      map.most = std::max(map.most, result["output_error"].get<double>());
+    }
+  }
+  for (const auto& [name, range] : ranges) {
+    CAPTURE(name, range);
+    CHECK((range == "breaks") == seen[name].breaks);
+    if (range == "breaks") continue;
+    const std::string to = "–";
+    REQUIRE(range.find(to) != std::string::npos);
+    CHECK(std::abs(seen[name].least - std::stod(range)) <= kLastDigit);
+    CHECK(std::abs(seen[name].most - std::stod(range.substr(range.find(to) + to.size()))) <= kLastDigit);
+  }
 }
