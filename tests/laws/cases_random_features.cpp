@@ -1,4 +1,6 @@
 #include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/projection/favor_plusplus.hpp>
+#include <phiattn/projection/importance.hpp>
 #include <phiattn/projection/projection.hpp>
 
 #include "support/case_of.hpp"
@@ -6,20 +8,50 @@
 
 namespace laws {
 
-/// 32 frequencies: independent ones, and antithetic orthogonal ones as the library samples them.
+namespace {
+
+using phiattn::Directions;
+
+template <class S>
+using Sample = std::function<phiattn::Projection<S>(Index d)>;
+
+/// Features over whatever projection: one type for all, so that they are compiled once.
+template <class S>
+Case<S> features_over(const std::string& name, const Sample<S>& sample) {
+  return case_of(
+      name + " random features", true, [=](Index d) { return phiattn::PositiveRandomFeatures<S>(sample(d)); },
+      [=](Index d) {
+        const auto omega = sample(d);
+        return oracle::random_features(omega.matrix().template cast<Real>(),
+                                       omega.log_weights().template cast<Real>());
+      });
+}
+
+}  // namespace
+
+/// 32 frequencies, of every direction and with weights.
 template <class S>
 std::vector<Case<S>> random_features() {
   constexpr Index kFeatures = 32;
-  const auto independent = [](Index d) { return gaussian<S>(kFeatures, d, kSeed); };
-  const auto sampled = [](Index d) { return phiattn::sample_projection<S>(kFeatures, d, {.seed = kSeed}); };
-  return {case_of(
-              "independent random features", true,
-              [=](Index d) { return phiattn::PositiveRandomFeatures<S>(independent(d)); },
-              [=](Index d) { return oracle::random_features(independent(d).template cast<Real>()); }),
-          case_of(
-              "antithetic random features", true,
-              [=](Index d) { return phiattn::PositiveRandomFeatures<S>(sampled(d)); },
-              [=](Index d) { return oracle::random_features(sampled(d).matrix().template cast<Real>()); })};
+  const auto sampled = [](Directions directions, bool antithetic) -> Sample<S> {
+    return [=](Index d) {
+      return phiattn::sample_projection<S>(
+          kFeatures, d, {.directions = directions, .antithetic = antithetic, .seed = kSeed});
+    };
+  };
+  const auto antithetic = sampled(Directions::orthogonal, true);
+  return {features_over<S>("independent",
+                           [](Index d) { return phiattn::Projection<S>(gaussian<S>(kFeatures, d, kSeed)); }),
+          features_over<S>("antithetic", antithetic),
+          features_over<S>("simplex", sampled(Directions::simplex, false)),
+          features_over<S>("Hadamard", sampled(Directions::hadamard, false)),
+          features_over<S>("antithetic Hadamard", sampled(Directions::hadamard, true)),
+          features_over<S>("FAVOR++", [=](Index d) { return phiattn::favor_plusplus(antithetic(d), -0.1); }),
+          features_over<S>("importance-sampled", [](Index d) {
+            return phiattn::sample_importance_projection<S>(kFeatures, gaussian<double>(16, d, kSeed),
+                                                            gaussian<double>(20, d, kSeed + 1),
+                                                            {.seed = kSeed});
+          })};
 }
 
 template std::vector<Case<float>> random_features();

@@ -111,18 +111,21 @@ inline Similarity elu() {
           false};
 }
 
-/// 1/m sum_i exp(omega_i . q - |q|^2/2) exp(omega_i . k - |k|^2/2)
-inline Similarity random_features(const Matrix& omega) {
-  return {[omega](const Token& q, const Token& k) -> Term {
+/// 1/m sum_i w_i exp(omega_i . q - |q|^2/2) exp(omega_i . k - |k|^2/2)
+/// @param log_weights  ln w_i (m); empty: 0
+inline Similarity random_features(const Matrix& omega, Vector log_weights = {}) {
+  if (log_weights.size() == 0) log_weights.setZero(omega.rows());
+  return {[=](const Token& q, const Token& k) -> Term {
             const Real squares = (q.squaredNorm() + k.squaredNorm()) / 2;
             std::vector<Real> terms;
             Real longest = 0;
             for (Index i = 0; i < omega.rows(); ++i) {
-              terms.push_back(omega.row(i).dot(q) + omega.row(i).dot(k));
+              terms.push_back(log_weights(i) + omega.row(i).dot(q) + omega.row(i).dot(k));
               longest = std::max(longest, omega.row(i).norm());
             }
             const Real log = log_sum_exp(terms) - squares - std::log(static_cast<Real>(omega.rows()));
-            return {log, 1, log, squares + longest * (q.norm() + k.norm())};
+            const Real heaviest = log_weights.cwiseAbs().maxCoeff();
+            return {log, 1, log, squares + longest * (q.norm() + k.norm()) + heaviest};
           },
           true};
 }

@@ -126,6 +126,8 @@ template <class S>
 std::vector<Case<S>> sketches();
 template <class S>
 std::vector<Case<S>> dijiang_features();
+template <class S>
+std::vector<Case<S>> wrapped_maps();
 
 /// Every similarity.
 template <class S>
@@ -135,7 +137,7 @@ const std::vector<Case<S>>& all_cases() {
     for (const auto& family :
          {kernels<S>, random_features<S>, taylor_features<S>, exponential_limit_features<S>, elu_features<S>,
           distance_kernels<S>, elementwise_features<S>, nystrom_features<S>, fourier_features<S>, sketches<S>,
-          dijiang_features<S>}) {
+          dijiang_features<S>, wrapped_maps<S>}) {
       for (auto& one : family()) all.push_back(std::move(one));
     }
     return all;
