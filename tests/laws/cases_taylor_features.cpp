@@ -4,11 +4,11 @@
 
 namespace laws {
 
-/// In many dimensions, where there would be d^3 features, the cubic ones are linear.
+/// Degree 0 is uniform attention. In many dimensions, where there would be d^3 features, the cubic ones are linear.
 template <class S>
 std::vector<Case<S>> taylor_features() {
   std::vector<Case<S>> cases;
-  for (const Index n : {1, 2, 3}) {
+  for (const Index n : {0, 1, 2, 3}) {
     for (const auto layout : {phiattn::TensorLayout::symmetric, phiattn::TensorLayout::full}) {
       const auto degree = [n](Index d) { return n == 3 && d > 16 ? Index{1} : n; };
       const bool full = layout == phiattn::TensorLayout::full;

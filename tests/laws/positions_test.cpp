@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "support/catch.hpp"
@@ -91,18 +92,37 @@ TEMPLATE_TEST_CASE("the first query stands at query_offset", "[laws]", float, do
         for (const Index offset : {-30, -1, 0, 5, 50, 100}) {
           CAPTURE(M, causality, n_q, n_k, offset);
           auto problem = positive_problem<TestType>(n_q, n_k, {.causality = causality, .chunk = 16});
-          const auto check = [&] {
-            const Matrix<TestType> out =
-                phiattn::attention(cosformer<TestType>(M), problem.q, problem.k, problem.v, problem.options);
-            CHECK(error(out, expected(M, problem)) <= 1);
-          };
-          check();
-          // Beyond the ends of a causal call no query is told apart: it sees no key, or stands n_q past the last.
-          problem.options.query_offset =
-              causality == Causality::none ? offset : std::clamp(offset, -n_q, n_k);
-          check();
+          problem.options.query_offset = offset;
+          const Matrix<TestType> out =
+              phiattn::attention(cosformer<TestType>(M), problem.q, problem.k, problem.v, problem.options);
+          CHECK(error(out, expected(M, problem)) <= 1);
         }
       }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE(
+    "positions of queries repeat after 4M however far they are, and beyond 2^62 they are all one", "[laws]",
+    float, double) {
+  const auto problem = positive_problem<TestType>(40, 20, {});
+  const auto& [q, k, v, none, no_weights] = problem;
+  const Matrix<TestType> equal = q.row(0).replicate(40, 1);
+  for (const Index M : kHorizons) {
+    for (const Causality causality : {Causality::none, Causality::causal}) {
+      CAPTURE(M, causality);
+      const auto out_at = [&, &k = k, &v = v](const Matrix<TestType>& queries, Index offset) {
+        return phiattn::attention(cosformer<TestType>(M), queries, k, v,
+                                  {.causality = causality, .query_offset = offset, .chunk = 16});
+      };
+      for (const Index turns : {Index{1}, Index{1'000'000'000'000}}) {
+        CHECK(same_bits(out_at(q, 25 + 4 * M * turns), out_at(q, 25)));
+      }
+      const Matrix<TestType> last = out_at(equal, std::numeric_limits<Index>::max());
+      CHECK(last.allFinite());
+      CHECK(same_bits<TestType>(last, last.row(0).replicate(40, 1)));
+      CHECK(same_bits(last, out_at(equal, Index{1} << 62)));
+      if (causality == Causality::none) CHECK(out_at(q, std::numeric_limits<Index>::min()).allFinite());
     }
   }
 }

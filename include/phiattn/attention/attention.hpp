@@ -25,18 +25,20 @@ AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Inpu
     return memory.read(q, out, options.query_offset.value_or(0));
   }
   // Query i stands beside key i + offset: some queries come before all keys, some keys before all queries, and what
-  // follows the pairs sees every key that is left in sight.
+  // follows the pairs sees every key that is left in sight. Those that stand beside no key have a position all the same.
   const Index offset = causal_offset(options, n_q, n_k);
+  const Index position = countable(options.query_offset.value_or(n_k - n_q));
   const Index before = std::clamp<Index>(-offset, 0, n_q);
   const Index past = std::clamp<Index>(offset, 0, n_k);
   const Index pairs = std::min(n_q - before, n_k - past);
   const Index after = before + pairs;
-  AttentionStatus status = memory.read(q.slice(0, before), out.slice(0, before), offset);
+  AttentionStatus status = memory.read(q.slice(0, before), out.slice(0, before), position);
   memory.append(k.slice(0, past), v.slice(0, past));
   status.add(memory.advance(q.slice(before, pairs), k.slice(past, pairs), v.slice(past, pairs),
                             out.slice(before, pairs)),
              before);
-  status.add(memory.read(q.slice(after, n_q - after), out.slice(after, n_q - after), offset + after), after);
+  status.add(memory.read(q.slice(after, n_q - after), out.slice(after, n_q - after), position + after),
+             after);
   return status;
 }
 

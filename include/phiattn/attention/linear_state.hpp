@@ -186,6 +186,7 @@ class LinearState {
 
   AttentionStatus read_into(const Input<S>& q, Index position, detail::RowResults<S> results) const {
     Work work;
+    position = detail::countable(position);
     for (Index first = 0; first < q.rows(); first += chunk_) {
       const Index n = std::min(chunk_, q.rows() - first);
       load_queries(work, q, first, n, position + first);

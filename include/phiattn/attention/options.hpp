@@ -21,7 +21,7 @@ struct AttentionOptions {
   std::optional<double> scale = std::nullopt;
 
   /// Position of the first query among the keys. Default when causal: n_k - n_q, so that the last query sees the last
-  /// key; otherwise 0, and only position-dependent maps look at it.
+  /// key; otherwise 0. Beyond the ends of the keys only position-dependent maps tell one from another, up to +-2^62.
   std::optional<Index> query_offset = std::nullopt;
 
   /// Tokens worked on at a time: working memory grows with it, results agree to rounding for any.
@@ -58,7 +58,13 @@ S root_scale(const AttentionOptions& options, double default_scale) {
   return root;
 }
 
-/// Position of the first causal query among the keys. Beyond the ends it makes no difference how far.
+/// A position from which one can count on to any token that there will ever be.
+inline Index countable(Index position) {
+  constexpr Index kFarthest = Index{1} << 62;
+  return std::clamp(position, -kFarthest, kFarthest);
+}
+
+/// Which keys the first causal query sees: those up to this one. Beyond the ends it makes no difference how far.
 inline Index causal_offset(const AttentionOptions& options, Index n_q, Index n_k) {
   return std::clamp(options.query_offset.value_or(n_k - n_q), -n_q, n_k);
 }

@@ -17,9 +17,8 @@ namespace phiattn {
 ///     phi(x_i) = (relu(x_i) cos(pi i / (2M)), relu(x_i) sin(pi i / (2M)))         by cos(a - b)
 ///
 /// Positions are 0-based. Those of keys count the tokens that the memory holds, so that tokens appended later come
-/// later; those of queries are query_offset and on, or what read() is told. (A causal call takes an offset beyond n_k
-/// for n_k.) A memory that was merged from others holds each key at the place it had there: parts of one sequence
-/// cannot be merged.
+/// later; those of queries are query_offset and on, or what read() is told; they are exact up to 2^53. A memory that
+/// was merged from others holds each key at the place it had there: parts of one sequence cannot be merged.
 ///
 /// M is the length for which the fading is meant. Up to |i - j| <= M no weight is negative. Beyond, the cosine is:
 /// weights are negative for distances from M to 3M, and repeat after 4M. Nothing fails there but the meaning, and

@@ -74,7 +74,7 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
   /// The features of x, divided by s^n; returns n ln s.
   S fill_row(const ConstRow& x, Row y, S* out) const {
     const S norm = x.norm();
-    const S s = norm > 1 ? norm : S(1);
+    const S s = degree_ > 0 && norm > 1 ? norm : S(1);  // degree 0 does not look, not even at infinity
     y = x / s;
     if (!degrees_) {
       fill_power(y, 1 / s, out);

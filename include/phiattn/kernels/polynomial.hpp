@@ -49,7 +49,7 @@ class PolynomialKernel {
         auto base = scratch.row(0).array();
         if (family_ == Family::exponential_limit) x = S(1) + x / static_cast<S>(degree_);
         const S size = x.abs().maxCoeff();
-        const S s = size > 1 ? size : S(1);
+        const S s = degree_ > 0 && size > 1 ? size : S(1);  // degree 0 does not look, not even at infinity
         log_scale(t) = static_cast<S>(degree_) * std::log(s);
         base = x / s;
         if (family_ == Family::exponential_limit) {
