@@ -12,6 +12,8 @@ namespace {
 
 using phiattn::Directions;
 
+constexpr Index kFeatures = 32;
+
 template <class S>
 using Sample = std::function<phiattn::Projection<S>(Index d)>;
 
@@ -29,10 +31,9 @@ Case<S> features_over(const std::string& name, const Sample<S>& sample) {
 
 }  // namespace
 
-/// 32 frequencies, of every direction and with weights.
+/// Frequencies of every direction and with weights.
 template <class S>
 std::vector<Case<S>> random_features() {
-  constexpr Index kFeatures = 32;
   const auto sampled = [](Directions directions, bool antithetic) -> Sample<S> {
     return [=](Index d) {
       return phiattn::sample_projection<S>(
