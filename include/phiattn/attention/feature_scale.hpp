@@ -4,6 +4,7 @@
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/packet.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <algorithm>
@@ -25,54 +26,136 @@ S decay(S from, S to) {
 /// The scale of positive maps: one logarithm for each feature, c_i = max_j b_i(k_j). The state then holds sums over
 /// exp(b - c), and a query weighs them by exp(a_i + c_i - max_i(a_i + c_i)): every term is in [0, 1], and one product
 /// is exactly 1.
+///
+/// A block of keys b, with log_scale (n) to be added to its rows, is first surveyed, then admitted or not, then the
+/// scale is raised to take it in, and then it turns into weights. Rows are whole packets, padded by kPadding.
 template <class S>
 class PerFeatureScale {
  public:
   static constexpr bool kPositive = true;
+  static constexpr S kPadding = kNothing<S>;
 
-  explicit PerFeatureScale(Index m) : log_(RowVector<S>::Constant(m, kNothing<S>)) {}
+  explicit PerFeatureScale(Index m)
+      : log_(RowVector<S>::Constant(padded<S>(m), kNothing<S>)), raised_(log_), running_(log_) {}
 
-  /// Moves what belongs to a row (|k|^2/2, 1/m, weights) into its features, which are logarithms.
-  static void settle_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale) {
-    for (Index j = 0; j < b.rows(); ++j) b.row(j).array() += log_scale(j);
+  /// Finds the scale C after keys b and whether one of their features is NaN or infinitely large.
+  void survey(const ConstMatrixRef<S>& b, const ConstVectorRef<S>& log_scale) {
+    using namespace Eigen::internal;
+    using P = Packet<S>;
+    P finite = pset1<P>(S(0));  // NaN once it met one that is not
+    in_steps<4>(b.cols(), kPacket<S>, [&]<int N>(Index i) {
+      P top[N], remnant[N];
+      unroll<N>([&](auto p) PHIATTN_INLINE {
+        top[p] = ploadu<P>(log_.data() + i + p * kPacket<S>);
+        remnant[p] = pset1<P>(S(0));
+      });
+      for (Index j = 0; j < b.rows(); ++j) {
+        const P shift = pset1<P>(log_scale(j));
+        unroll<N>([&](auto p) PHIATTN_INLINE {
+          const P x = padd(ploadu<P>(&b.coeffRef(j, i + p * kPacket<S>)), shift);
+          // The first argument of pmax prevails where one is NaN.
+          remnant[p] = pmadd(pmax(x, pset1<P>(kNothing<S>)), pset1<P>(S(0)), remnant[p]);
+          top[p] = pmax(top[p], x);
+        });
+      }
+      unroll<N>([&](auto p) PHIATTN_INLINE {
+        pstoreu(raised_.data() + i + p * kPacket<S>, top[p]);
+        finite = padd(finite, remnant[p]);
+      });
+    });
+    finite_ = predux(finite) == 0;
   }
 
-  /// Whether rows a and b can be taken as one block: no feature is non-finite and, with C the scale after all keys and c(t) the one after row t's,
+  /// Whether rows a and the surveyed b can be taken as one block: all is finite and, with c(t) the scale after row t's
+  /// key,
   ///     max_i(a_ti + C_i) - max_i(a_ti + c_i(t)) <= 40   for every t
-  bool admits(const ConstMatrixRef<S>& a, const ConstMatrixRef<S>& b, const ConstVectorRef<S>&) {
-    if (!(largest(b) < std::numeric_limits<S>::infinity())) return false;
-    running_ = log_.cwiseMax(b.row(0));
-    raise_over(b);
+  bool admits(const ConstMatrixRef<S>& a, const ConstMatrixRef<S>& b, const ConstVectorRef<S>& log_scale) {
+    if (!finite_) return false;
+    running_ = log_.cwiseMax((b.row(0).array() + log_scale(0)).matrix());
     if ((raised_ - running_).maxCoeff() <= kSafeGap<S>) return true;
     for (Index t = 0; t < a.rows(); ++t) {
-      running_ = running_.cwiseMax(b.row(t));
+      running_ = running_.cwiseMax((b.row(t).array() + log_scale(t)).matrix());
       if ((a.row(t) + raised_).maxCoeff() - (a.row(t) + running_).maxCoeff() > kSafeGap<S>) return false;
     }
     return true;
   }
 
-  /// Raises the scale to take in keys b, which become weights exp(b - c); the sums so far follow.
-  void take_keys(MatrixRef<S> b, const ConstVectorRef<S>&, Matrix<S>& sums, Vector<S>& normaliser) {
-    raise_over(b);
-    raise(sums, normaliser);
-    for (Index j = 0; j < b.rows(); ++j) {
-      b.row(j) = (b.row(j) - log_).unaryExpr(FlushedExp<S>{});
+  /// Raises the scale to C; the sums so far follow.
+  void raise(Matrix<S>& sums, Vector<S>& normaliser) {
+    for (Index i = 0; i < sums.rows(); ++i) {
+      if (raised_(i) == log_(i)) continue;
+      const S shrink = decay(log_(i), raised_(i));
+      sums.row(i) *= shrink;
+      normaliser(i) *= shrink;
     }
+    log_ = raised_;
   }
 
-  /// Queries a become weights on the sums; log_scale(t) += the scale they were divided by.
-  void take_queries(MatrixRef<S> a, VectorRef<S> log_scale) const {
+  /// Keys b become weights exp(b + log_scale - c); normaliser += their sums over the keys.
+  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser) const {
+    using namespace Eigen::internal;
+    using P = Packet<S>;
+    in_steps<4>(b.cols(), kPacket<S>, [&]<int N>(Index i) {
+      P scale[N], sum[N];
+      unroll<N>([&](auto p) PHIATTN_INLINE {
+        scale[p] = ploadu<P>(log_.data() + i + p * kPacket<S>);
+        sum[p] = ploadu<P>(normaliser.data() + i + p * kPacket<S>);
+      });
+      for (Index j = 0; j < b.rows(); ++j) {
+        const P shift = pset1<P>(log_scale(j));
+        unroll<N>([&](auto p) PHIATTN_INLINE {
+          S* x = &b.coeffRef(j, i + p * kPacket<S>);
+          const P weight = packet_exp<S>(psub(padd(ploadu<P>(x), shift), scale[p]));
+          sum[p] = padd(sum[p], weight);
+          pstoreu(x, weight);
+        });
+      }
+      unroll<N>([&](auto p) PHIATTN_INLINE { pstoreu(normaliser.data() + i + p * kPacket<S>, sum[p]); });
+    });
+  }
+
+  /// Queries a become weights on the sums; normaliser_out(t) is theirs, log_scale(t) += the scale they were divided by.
+  void weigh_queries(MatrixRef<S> a, VectorRef<S> log_scale, const Vector<S>& normaliser,
+                     VectorRef<S> normaliser_out) const {
     if (largest(log_) == kNothing<S>) {
       a.setZero();
+      normaliser_out.setZero();
       log_scale.setConstant(kNothing<S>);
       return;
     }
-    for (Index t = 0; t < a.rows(); ++t) {
-      a.row(t) += log_;
-      const S shift = std::max(a.row(t).maxCoeff(), kNothing<S>);
-      exp_shifted(a.row(t), shift);
-      log_scale(t) += shift;
-    }
+    using namespace Eigen::internal;
+    using P = Packet<S>;
+    in_steps<4>(a.rows(), 1, [&]<int N>(Index t) {
+      P top[N], sum[N];
+      unroll<N>([&](auto r) PHIATTN_INLINE {
+        top[r] = pset1<P>(kNothing<S>);
+        sum[r] = pset1<P>(S(0));
+      });
+      for (Index i = 0; i < a.cols(); i += kPacket<S>) {
+        const P scale = ploadu<P>(log_.data() + i);
+        unroll<N>([&](auto r) PHIATTN_INLINE {
+          S* x = &a.coeffRef(t + r, i);
+          const P raised = padd(ploadu<P>(x), scale);
+          top[r] = pmax(top[r], raised);
+          pstoreu(x, raised);
+        });
+      }
+      unroll<N>([&](auto r) PHIATTN_INLINE {
+        const S shift = predux_max(top[r]);
+        log_scale(t + r) += shift;
+        top[r] = pset1<P>(shift);
+      });
+      for (Index i = 0; i < a.cols(); i += kPacket<S>) {
+        const P z = ploadu<P>(normaliser.data() + i);
+        unroll<N>([&](auto r) PHIATTN_INLINE {
+          S* x = &a.coeffRef(t + r, i);
+          const P weight = packet_exp<S>(psub(ploadu<P>(x), top[r]));
+          sum[r] = pmadd(weight, z, sum[r]);
+          pstoreu(x, weight);
+        });
+      }
+      unroll<N>([&](auto r) PHIATTN_INLINE { normaliser_out(t + r) = predux(sum[r]); });
+    });
   }
 
   /// Raises this scale and `other` to the larger of both: these sums follow, and `weight(i)` is what the sums of the
@@ -84,24 +167,10 @@ class PerFeatureScale {
   S weight_of(const PerFeatureScale& other, Index i) const { return decay(other.log_(i), log_(i)); }
 
  private:
-  void raise_over(const ConstMatrixRef<S>& b) {
-    raised_ = log_;
-    for (Index j = 0; j < b.rows(); ++j) raised_ = raised_.cwiseMax(b.row(j));
-  }
-
-  void raise(Matrix<S>& sums, Vector<S>& normaliser) {
-    for (Index i = 0; i < log_.size(); ++i) {
-      if (raised_(i) == log_(i)) continue;
-      const S shrink = decay(log_(i), raised_(i));
-      sums.row(i) *= shrink;
-      normaliser(i) *= shrink;
-    }
-    log_ = raised_;
-  }
-
   RowVector<S> log_;
-  RowVector<S> raised_;   // scratch: the scale to come
+  RowVector<S> raised_;   // C: the scale to come
   RowVector<S> running_;  // scratch: the scale after one more row
+  bool finite_ = true;
 };
 
 /// The scale of signed maps: one logarithm for the whole state, the largest log-scale of its keys.
@@ -109,53 +178,58 @@ template <class S>
 class PerStateScale {
  public:
   static constexpr bool kPositive = false;
+  static constexpr S kPadding = 0;
 
   explicit PerStateScale(Index /*m*/) {}
 
-  static void settle_keys(MatrixRef<S>, const ConstVectorRef<S>&) {}
+  void survey(const ConstMatrixRef<S>&, const ConstVectorRef<S>& log_scale) {
+    raised_ = std::max(log_, log_scale.maxCoeff());
+  }
 
   bool admits(const ConstMatrixRef<S>&, const ConstMatrixRef<S>& b,
-              const ConstVectorRef<S>& key_log_scale) const {
+              const ConstVectorRef<S>& log_scale) const {
     constexpr S kInfinity = std::numeric_limits<S>::infinity();
-    if (!(largest(b.cwiseAbs()) < kInfinity && largest(key_log_scale) < kInfinity)) return false;
+    if (!(largest(b.cwiseAbs()) < kInfinity && largest(log_scale) < kInfinity)) return false;
     // The scale only grows along the rows: the first row decides.
-    return raised_by(key_log_scale) - std::max(log_, key_log_scale(0)) <= kSafeGap<S>;
+    return raised_ - std::max(log_, log_scale(0)) <= kSafeGap<S>;
   }
 
-  void take_keys(MatrixRef<S> b, const ConstVectorRef<S>& key_log_scale, Matrix<S>& sums,
-                 Vector<S>& normaliser) {
-    raise(raised_by(key_log_scale), sums, normaliser);
-    for (Index j = 0; j < b.rows(); ++j) b.row(j) *= flushed_exp(key_log_scale(j) - log_);
+  void raise(Matrix<S>& sums, Vector<S>& normaliser) {
+    if (raised_ == log_) return;
+    const S shrink = decay(log_, raised_);
+    sums *= shrink;
+    normaliser *= shrink;
+    log_ = raised_;
   }
 
-  void take_queries(MatrixRef<S> a, VectorRef<S> log_scale) const {
+  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser) const {
+    for (Index j = 0; j < b.rows(); ++j) {
+      b.row(j) *= flushed_exp(log_scale(j) - log_);
+      normaliser += b.row(j).transpose();
+    }
+  }
+
+  void weigh_queries(MatrixRef<S> a, VectorRef<S> log_scale, const Vector<S>& normaliser,
+                     VectorRef<S> normaliser_out) const {
     if (log_ == kNothing<S>) {
       a.setZero();
+      normaliser_out.setZero();
       log_scale.setConstant(kNothing<S>);
     } else {
+      normaliser_out.noalias() = a * normaliser;
       log_scale.array() += log_;
     }
   }
 
   void merge(const PerStateScale& other, Matrix<S>& sums, Vector<S>& normaliser) {
-    raise(std::max(log_, other.log_), sums, normaliser);
+    raised_ = std::max(log_, other.log_);
+    raise(sums, normaliser);
   }
   S weight_of(const PerStateScale& other, Index /*i*/) const { return decay(other.log_, log_); }
 
  private:
-  S raised_by(const ConstVectorRef<S>& key_log_scale) const {
-    return std::max(log_, key_log_scale.maxCoeff());
-  }
-
-  void raise(S raised, Matrix<S>& sums, Vector<S>& normaliser) {
-    if (raised == log_) return;
-    const S shrink = decay(log_, raised);
-    sums *= shrink;
-    normaliser *= shrink;
-    log_ = raised;
-  }
-
   S log_ = kNothing<S>;
+  S raised_ = kNothing<S>;  // the scale to come
 };
 
 template <FeatureMap Map>

@@ -39,7 +39,7 @@ class LinearState {
         scale_(map_.feature_dimension()) {
     detail::check_at_least("dv", dv, 0);
     sums_ = Matrix<S>::Zero(map_.feature_dimension(), dv);
-    normaliser_ = Vector<S>::Zero(map_.feature_dimension());
+    normaliser_ = Vector<S>::Zero(detail::padded<S>(map_.feature_dimension()));
   }
 
   const Map& map() const { return map_; }
@@ -110,6 +110,9 @@ class LinearState {
   }
 
  private:
+  /// Rows of one causal block: the triangle inside it costs 2 (m + dv) flops a row and token, the sums want long ones.
+  static constexpr Index kBlock = 64;
+
   /// Scratch for one chunk; grows to the largest seen. Copies of a state start without.
   struct Work {
     Work() = default;
@@ -127,6 +130,29 @@ class LinearState {
     if (matrix.rows() < rows || matrix.cols() != cols) matrix.resize(rows, cols);
   }
 
+  /// Rows of features are whole packets, and a packet more where rows would otherwise lie a multiple of 2 KiB apart: all
+  /// the numbers of one feature would then share a few lines of the first-level cache.
+  void reserve_features(Matrix<S>& features, Index rows) const {
+    Index cols = detail::padded<S>(map_.feature_dimension());
+    if (cols * Index{sizeof(S)} % 2048 == 0) cols += detail::kPacket<S>;
+    reserve(features, rows, cols);
+  }
+
+  /// Rows [begin, begin + n) of a chunk's features.
+  auto features(Matrix<S>& chunk, Index begin, Index n) const {
+    return chunk.block(begin, 0, n, map_.feature_dimension());
+  }
+
+  /// The same in whole packets.
+  auto padded(Matrix<S>& chunk, Index begin, Index n) const {
+    return chunk.block(begin, 0, n, detail::padded<S>(map_.feature_dimension()));
+  }
+
+  void fill_padding(Matrix<S>& chunk, Index n) const {
+    const Index m = map_.feature_dimension();
+    chunk.block(0, m, n, detail::padded<S>(m) - m).setConstant(detail::ScaleOf<Map>::kPadding);
+  }
+
   /// Features of a chunk take at most 16 MiB in float, yet are enough to keep the products busy.
   static Index largest_chunk(Index m) {
     return std::max<Index>(16, (Index{1} << 22) / std::max<Index>(m, 1));
@@ -138,17 +164,17 @@ class LinearState {
     for (Index first = 0; first < k.rows(); first += chunk_) {
       const Index n = std::min(chunk_, k.rows() - first);
       load_keys(k, v, log_weights, first, n);
-      scale_.take_keys(work_.keys.topRows(n), work_.key_log_scale.head(n), sums_, normaliser_);
+      scale_.survey(padded(work_.keys, 0, n), work_.key_log_scale.head(n));
+      scale_.raise(sums_, normaliser_);
       add_keys(0, n);
       size_ += n;
     }
   }
 
   void load_keys(const Input<S>& k, const Input<S>& v, const Input<S>* log_weights, Index first, Index n) {
-    const Index m = map_.feature_dimension();
     reserve(work_.tokens, n, map_.dimension());
     reserve(work_.values, n, value_dimension());
-    reserve(work_.keys, n, m);
+    reserve_features(work_.keys, n);
     reserve(work_.key_log_scale, n, 1);
     k.load(first, root_scale_, work_.tokens.topRows(n));
     v.load(first, S(1), work_.values.topRows(n));
@@ -157,7 +183,7 @@ class LinearState {
       detail::load_log_weights<S>(*log_weights, first, work_.log_weights.topRows(n), work_.tokens.topRows(n),
                                   work_.values.topRows(n));
     }
-    auto keys = work_.keys.topRows(n);
+    auto keys = features(work_.keys, 0, n);
     auto log_scale = work_.key_log_scale.head(n);
     if constexpr (LogFeatureMap<Map>) {
       map_.log_key_features(work_.tokens.topRows(n), size_, keys, log_scale);
@@ -165,23 +191,24 @@ class LinearState {
       map_.signed_key_features(work_.tokens.topRows(n), size_, keys, log_scale);
     }
     if (log_weights) log_scale += work_.log_weights.topRows(n);
-    detail::ScaleOf<Map>::settle_keys(keys, log_scale);
+    fill_padding(work_.keys, n);
   }
 
   void load_queries(Work& work, const Input<S>& q, Index first, Index n, Index position) const {
     reserve(work.tokens, n, map_.dimension());
-    reserve(work.queries, n, map_.feature_dimension());
+    reserve_features(work.queries, n);
     reserve(work.query_log_scale, n, 1);
     reserve(work.normaliser, n, 1);
     reserve(work.out, n, value_dimension());
     q.load(first, root_scale_, work.tokens.topRows(n));
-    auto queries = work.queries.topRows(n);
+    auto queries = features(work.queries, 0, n);
     auto log_scale = work.query_log_scale.head(n);
     if constexpr (LogFeatureMap<Map>) {
       map_.log_query_features(work.tokens.topRows(n), position, queries, log_scale);
     } else {
       map_.signed_query_features(work.tokens.topRows(n), position, queries, log_scale);
     }
+    fill_padding(work.queries, n);
   }
 
   AttentionStatus read_into(const Input<S>& q, Index position, detail::RowResults<S> results) const {
@@ -199,43 +226,62 @@ class LinearState {
 
   /// Rows [begin, begin + n) of the loaded chunk against the sums.
   void read_rows(Work& work, Index begin, Index n) const {
-    auto a = work.queries.middleRows(begin, n);
-    scale_.take_queries(a, work.query_log_scale.segment(begin, n));
-    detail::multiply<S>(a, sums_, work.out.middleRows(begin, n));
-    work.normaliser.segment(begin, n).noalias() = a * normaliser_;
+    scale_.weigh_queries(padded(work.queries, begin, n), work.query_log_scale.segment(begin, n), normaliser_,
+                         work.normaliser.segment(begin, n));
+    detail::multiply<S>(features(work.queries, begin, n), sums_, work.out.middleRows(begin, n));
   }
 
+  /// Keys [begin, begin + n) of the loaded chunk, to whose scale the sums have been raised.
   void add_keys(Index begin, Index n) {
-    const auto b = work_.keys.middleRows(begin, n);
-    detail::transposed_multiply_add<S>(b, work_.values.middleRows(begin, n), sums_);
-    normaliser_ += b.colwise().sum().transpose();
+    weigh_keys(begin, n);
+    add_values(begin, n);
+  }
+
+  void weigh_keys(Index begin, Index n) {
+    scale_.weigh_keys(padded(work_.keys, begin, n), work_.key_log_scale.segment(begin, n), normaliser_);
+  }
+
+  void add_values(Index begin, Index n) {
+    detail::transposed_multiply_add<S>(features(work_.keys, begin, n), work_.values.middleRows(begin, n),
+                                       sums_);
   }
 
   /// Rows [begin, begin + n) of the loaded chunk, causally: as one block if it is safe, else as two halves in order.
   /// A non-finite value or feature is unsafe: 0 * inf in the zeroed triangle is NaN. One row always is safe.
   void advance_block(Index begin, Index n, Index first, detail::RowResults<S>& results) {
-    const auto a = work_.queries.middleRows(begin, n);
-    const auto b = work_.keys.middleRows(begin, n);
+    const auto a = padded(work_.queries, begin, n);
+    const auto b = padded(work_.keys, begin, n);
     const auto v = work_.values.middleRows(begin, n);
-    const bool safe = n == 1 || (detail::largest(v.cwiseAbs()) < std::numeric_limits<S>::infinity() &&
-                                 scale_.admits(a, b, work_.key_log_scale.segment(begin, n)));
+    const auto key_log_scale = work_.key_log_scale.segment(begin, n);
+    scale_.survey(b, key_log_scale);
+    const bool safe =
+        n == 1 || (n <= kBlock && detail::largest(v.cwiseAbs()) < std::numeric_limits<S>::infinity() &&
+                   scale_.admits(a, b, key_log_scale));
     if (!safe) {
       advance_block(begin, n / 2, first, results);
       advance_block(begin + n / 2, n - n / 2, first, results);
       return;
     }
-    scale_.take_keys(work_.keys.middleRows(begin, n), work_.key_log_scale.segment(begin, n), sums_,
-                     normaliser_);
+    scale_.raise(sums_, normaliser_);
     read_rows(work_, begin, n);
-    if (work_.products.rows() < n) work_.products.resize(n, n);
-    auto products = work_.products.topLeftCorner(n, n);
-    detail::multiply_transposed<S>(a, b, products);
-    products.template triangularView<Eigen::StrictlyUpper>().setZero();
-    detail::multiply_add<S>(products, v, work_.out.middleRows(begin, n));
-    work_.normaliser.segment(begin, n) += products.rowwise().sum();
-    add_keys(begin, n);
+    weigh_keys(begin, n);
+    add_triangle(begin, n);
+    add_values(begin, n);
     results.take(first + begin, work_.out.middleRows(begin, n), work_.normaliser.segment(begin, n),
                  work_.query_log_scale.segment(begin, n), detail::ScaleOf<Map>::kPositive);
+  }
+
+  /// Adds what the rows of a block see of its keys: row t those up to t.
+  void add_triangle(Index begin, Index n) {
+    if (work_.products.rows() < n) work_.products.resize(n, n);
+    auto products = work_.products.topLeftCorner(n, n);
+    detail::multiply_transposed<S>(features(work_.queries, begin, n), features(work_.keys, begin, n),
+                                   products, 0);
+    for (Index t = 0; t < n; ++t) {
+      products.row(t).tail(n - t - 1).setZero();
+      work_.normaliser(begin + t) += products.row(t).head(t + 1).sum();
+    }
+    detail::multiply_add<S>(products, work_.values.middleRows(begin, n), work_.out.middleRows(begin, n), 0);
   }
 
   Map map_;

@@ -75,6 +75,9 @@ class TiledAttention {
     if (keys.log_weights) load_log_weights<S>(*keys.log_weights, first, log_weights_, tokens_, values_);
   }
 
+  /// Weights of the tile, in rows of whole packets.
+  auto weights(Index first, Index n) { return weights_.block(first, 0, n, tokens_.rows()); }
+
   void take_tile(Index first_query, Index first_key, const Visible& visible) {
     const Index n_q = queries_.rows();
     const Index n_k = tokens_.rows();
@@ -82,23 +85,28 @@ class TiledAttention {
       return std::clamp<Index>(visible.of(first_query + t) - first_key, 0, n_k);
     };
     const bool whole = seen(0) == n_k;
-    weights_.resize(n_q, n_k);
-    if constexpr (LogKernel<K>) {
-      kernel_.log_similarity(queries_, tokens_, weights_);
-    } else {
-      tile_log_scale_.resize(n_q);
-      // A key that a row does not see must not sway the row's log-scale.
-      const Index rows = whole ? n_q : 1;
-      for (Index t = 0; t < n_q; t += rows) {
-        const Index cols = whole ? n_k : seen(t);
-        if (cols == 0) continue;
-        kernel_.signed_similarity(queries_.middleRows(t, rows), tokens_.topRows(cols),
-                                  weights_.block(t, 0, rows, cols), tile_log_scale_.segment(t, rows));
+    if (weights_.rows() < n_q || weights_.cols() < padded<S>(n_k)) weights_.resize(n_q, padded<S>(n_k));
+    if constexpr (!LogKernel<K>) tile_log_scale_.resize(n_q);
+    // A key that a row does not see must not sway a signed kernel's log-scale; for the others it is only waste.
+    const Index together = whole ? n_q : LogKernel<K> ? kStep : 1;
+    for (Index t = 0; t < n_q; t += together) {
+      const Index rows = std::min(together, n_q - t);
+      const Index cols = seen(t + rows - 1);
+      if (cols == 0) continue;
+      const auto q = queries_.middleRows(t, rows);
+      const auto k = tokens_.topRows(cols);
+      const auto tile = weights_.block(t, 0, rows, cols);
+      if constexpr (LogKernel<K>) {
+        kernel_.log_similarity(q, k, tile);
+      } else {
+        kernel_.signed_similarity(q, k, tile, tile_log_scale_.segment(t, rows));
       }
     }
     for (Index t = 0; t < n_q; ++t) take_row(t, seen(t));
     if (whole || largest(values_.cwiseAbs()) < std::numeric_limits<S>::infinity()) {
-      multiply_add<S>(weights_, values_, sums_);
+      // Row t sees the keys up to t + diagonal.
+      const Index diagonal = whole ? kNoDiagonal : visible.of(first_query) - first_key - 1;
+      multiply_add<S>(weights(0, n_q), values_, sums_, diagonal);
     } else {
       // 0 times a non-finite value that the row does not see is NaN.
       for (Index t = 0; t < n_q; ++t) {
@@ -109,13 +117,16 @@ class TiledAttention {
 
   /// Turns similarities of row t with the first `seen` keys of the tile into weights relative to its log-scale.
   void take_row(Index t, Index seen) {
-    weights_.row(t).tail(weights_.cols() - seen).setZero();
+    weights(t, 1).rightCols(tokens_.rows() - seen).setZero();
     if (seen == 0) return;
     auto row = weights_.row(t).head(seen);
     if constexpr (LogKernel<K>) {
       if (log_weights_.size() > 0) row += log_weights_.topRows(seen).transpose();
-      raise(t, largest(row));
-      exp_shifted(weights_.row(t).head(seen), log_scale_(t));
+      const Index width = padded<S>(seen);
+      weights_.row(t).segment(seen, width - seen).setConstant(-std::numeric_limits<S>::infinity());
+      S* x = &weights_.coeffRef(t, 0);
+      raise(t, largest_of(x, width));
+      normaliser_(t) += exp_and_sum(x, width, log_scale_(t));
     } else {
       S tile_scale = tile_log_scale_(t);
       if (log_weights_.size() > 0) {
@@ -129,8 +140,8 @@ class TiledAttention {
       }
       raise(t, tile_scale);
       row *= flushed_exp(tile_scale - log_scale_(t));
+      normaliser_(t) += row.sum();
     }
-    normaliser_(t) += row.sum();
   }
 
   void raise(Index t, S log_scale) {
@@ -140,6 +151,9 @@ class TiledAttention {
     normaliser_(t) *= shrink;
     log_scale_(t) = log_scale;
   }
+
+  /// Rows of a tile on the diagonal that are taken together, over the keys that the last of them sees.
+  static constexpr Index kStep = 32;
 
   const K& kernel_;
   Index tile_;

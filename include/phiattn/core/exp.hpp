@@ -2,29 +2,89 @@
 
 // The one exponential of the library. Next: core/product.hpp.
 
-#include <phiattn/core/matrix.hpp>
+#include <phiattn/core/packet.hpp>
 
-#include <cmath>
+#include <bit>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <numbers>
 
 namespace phiattn::detail {
 
-/// exp(x), exactly 0 where exp(x) is below the smallest normal number (x = -inf included), NaN where x is NaN.
-/// Eigen's packet exponential alone promises neither: it clamps its argument.
+/// (e^r - 1 - r)/r^2 for |r| <= ln(2)/2 as a polynomial through the Chebyshev nodes, relative to e^r good to 1.1e-8 in
+/// float and 1.8e-17 in double; and ln 2 as a sum whose first term has trailing zeros, so that n times it is exact.
+template <class S>
+struct ExpConstants;
+
+template <>
+struct ExpConstants<float> {
+  using Bits = std::uint32_t;
+  static constexpr float kLn2High = 0.693359375F;
+  static constexpr float kLn2Low = -2.12194440e-4F;
+  static constexpr float kCoefficients[] = {1.3926250831497611e-3F, 8.3632328836826184e-3F,
+                                            4.1666554212984153e-2F, 1.6666576666119928e-1F, 0.5F};
+};
+
+template <>
+struct ExpConstants<double> {
+  using Bits = std::uint64_t;
+  static constexpr double kLn2High = 6.93145751953125e-1;
+  static constexpr double kLn2Low = 1.42860682030941723212e-6;
+  static constexpr double kCoefficients[] = {2.5100472505694996e-08, 2.7620201591031547e-07,
+                                             2.7557268276905696e-06, 2.4801521057868204e-05,
+                                             1.9841269863171557e-04, 1.3888888917367081e-03,
+                                             8.3333333333300390e-03, 4.1666666666623824e-02,
+                                             1.6666666666666669e-01, 0.5};
+};
+
+/// x 2^(bits of an integer): an exponent made from an integer that lies in the last bits of `n`.
+template <class S, class P>
+EIGEN_ALWAYS_INLINE P exponent_of(const P& n) {
+  using Bits = typename ExpConstants<S>::Bits;
+  constexpr int kMantissa = std::numeric_limits<S>::digits - 1;
+  if constexpr (sizeof(P) == sizeof(S)) {
+    return std::bit_cast<P>(std::bit_cast<Bits>(n) << kMantissa);
+  } else {
+    using BitsPacket __attribute__((vector_size(sizeof(P)))) = Bits;
+    return std::bit_cast<P>(std::bit_cast<BitsPacket>(n) << kMantissa);
+  }
+}
+
+/// exp(x) to about 1 unit in the last place, as 2^n e^r with n = round(x / ln 2): exactly 0 from -ln(2) (bias + 1/2)
+/// down (-inf included), inf from ln(2) (bias + 1/2) up, NaN for NaN. Eigen's packet exponential promises neither
+/// the zero nor the NaN, and takes longer.
+template <class S, class P>
+EIGEN_ALWAYS_INLINE P packet_exp(const P& x) {
+  using namespace Eigen::internal;
+  using Constants = ExpConstants<S>;
+  constexpr S kBias = std::numeric_limits<S>::max_exponent - 1;
+  constexpr S kLn2 = std::numbers::ln2_v<S>;
+  // Adding it rounds to an integer, which then stands in the last bits, with the bias of the exponent on it.
+  constexpr S kRounder = S(Index{3} << (std::numeric_limits<S>::digits - 2)) + kBias;
+  const P clamped = pmin(pmax(x, pset1<P>(-kBias * kLn2)), pset1<P>((kBias + 1) * kLn2));
+  const P rounded = pmadd(clamped, pset1<P>(std::numbers::log2e_v<S>), pset1<P>(kRounder));
+  const P n = psub(rounded, pset1<P>(kRounder));
+  const P r = pmadd(n, pset1<P>(-Constants::kLn2Low), pmadd(n, pset1<P>(-Constants::kLn2High), clamped));
+  P sum = pset1<P>(Constants::kCoefficients[0]);
+  unroll<std::size(Constants::kCoefficients) - 1>(
+      [&](auto i) PHIATTN_INLINE { sum = pmadd(sum, r, pset1<P>(Constants::kCoefficients[i + 1])); });
+  return pmul(padd(pmadd(sum, pmul(r, r), r), pset1<P>(S(1))), exponent_of<S>(rounded));
+}
+
+template <class S>
+S flushed_exp(S x) {
+  return packet_exp<S>(x);
+}
+
+/// flushed_exp() for Eigen's expressions.
 template <class S>
 struct FlushedExp {
-  /// ln of the smallest normal number, 2^(min_exponent - 1).
-  static constexpr S kLowest = S(std::numeric_limits<S>::min_exponent - 1) * std::numbers::ln2_v<S>;
+  S operator()(S x) const { return flushed_exp(x); }
 
-  S operator()(S x) const { return x < kLowest ? S(0) : std::exp(x); }
-
-  template <class Packet>
-  Packet packetOp(const Packet& x) const {
-    using namespace Eigen::internal;
-    const Packet zero = pset1<Packet>(S(0));
-    const Packet kept = pselect(pcmp_lt(x, pset1<Packet>(kLowest)), zero, pexp(x));
-    return pselect(pcmp_eq(x, x), kept, x);
+  template <class P>
+  P packetOp(const P& x) const {
+    return packet_exp<S>(x);
   }
 };
 
@@ -32,24 +92,41 @@ struct FlushedExp {
 
 template <class S>
 struct Eigen::internal::functor_traits<phiattn::detail::FlushedExp<S>> {
-  enum {
-    Cost = functor_traits<scalar_exp_op<S>>::Cost,
-    PacketAccess = functor_traits<scalar_exp_op<S>>::PacketAccess
-  };
+  enum { Cost = functor_traits<scalar_exp_op<S>>::Cost, PacketAccess = packet_traits<S>::Vectorizable };
 };
 
 namespace phiattn::detail {
-
-template <class S>
-S flushed_exp(S x) {
-  return FlushedExp<S>{}(x);
-}
 
 /// x <- exp(x - shift) over one row or one column of contiguous numbers.
 template <class Derived>
 void exp_shifted(Eigen::MatrixBase<Derived>&& x, typename Derived::Scalar shift) {
   using S = typename Derived::Scalar;
   x.derived() = (x.derived().array() - shift).unaryExpr(FlushedExp<S>{}).matrix();
+}
+
+/// The largest of n numbers in whole packets, NaN aside; kNothing at least.
+template <class S>
+S largest_of(const S* x, Index n) {
+  using namespace Eigen::internal;
+  using P = Packet<S>;
+  P top = pset1<P>(kNothing<S>);
+  for (Index i = 0; i < n; i += kPacket<S>)
+    top = pmax(top, ploadu<P>(x + i));  // where one is NaN, the first prevails
+  return predux_max(top);
+}
+
+/// x <- exp(x - shift) over n numbers in whole packets, and their sum.
+template <class S>
+S exp_and_sum(S* x, Index n, S shift) {
+  using namespace Eigen::internal;
+  using P = Packet<S>;
+  P sum = pset1<P>(S(0));
+  for (Index i = 0; i < n; i += kPacket<S>) {
+    const P y = packet_exp<S>(psub(ploadu<P>(x + i), pset1<P>(shift)));
+    sum = padd(sum, y);
+    pstoreu(x + i, y);
+  }
+  return predux(sum);
 }
 
 /// The largest entry, -inf of none, NaN if there is one (plain maxCoeff may drop it).

@@ -120,7 +120,10 @@ class Input {
     const auto* x = static_cast<const T*>(data);
     const Index row_stride = extent.row_stride / extent.element;
     const Index col_stride = extent.col_stride / extent.element;
-    if (col_stride == 1) {
+    if (col_stride == 1 && row_stride == out.cols() && out.outerStride() == out.cols()) {
+      const Eigen::Map<const RowVector<T>> all(x, out.size());
+      Eigen::Map<RowVector<S>>(out.data(), out.size()) = all.template cast<S>() * factor;
+    } else if (col_stride == 1) {
       for (Index t = 0; t < out.rows(); ++t) {
         const Eigen::Map<const RowVector<T>> row(x + t * row_stride, out.cols());
         out.row(t) = row.template cast<S>() * factor;

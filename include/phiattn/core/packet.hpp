@@ -1,0 +1,48 @@
+#pragma once
+
+// The vector registers of the machine, through Eigen's packets. Next: core/exp.hpp.
+
+#include <phiattn/core/matrix.hpp>
+
+#include <type_traits>
+#include <utility>
+
+namespace phiattn::detail {
+
+/// As many S as a register holds. S itself is the packet of one, for what is left over at the end of a row.
+template <class S>
+using Packet = typename Eigen::internal::packet_traits<S>::type;
+
+template <class S>
+inline constexpr Index kPacket = Eigen::internal::packet_traits<S>::size;
+
+/// n rounded up to whole packets.
+template <class S>
+constexpr Index padded(Index n) {
+  return (n + kPacket<S> - 1) / kPacket<S> * kPacket<S>;
+}
+
+template <class Step, int... I>
+EIGEN_ALWAYS_INLINE void unroll(std::integer_sequence<int, I...>, const Step& step) {
+  (step(std::integral_constant<int, I>{}), ...);
+}
+
+/// step(0) ... step(N - 1) with constants: what it writes to an array of packets stays in registers, whatever the
+/// optimisation level.
+template <int N, class Step>
+EIGEN_ALWAYS_INLINE void unroll(const Step& step) {
+  unroll(std::make_integer_sequence<int, N>{}, step);
+}
+
+/// step.operator()<N>(i) over [0, n) in steps of N = Most units, then of 1.
+template <int Most, class Step>
+EIGEN_ALWAYS_INLINE void in_steps(Index n, Index unit, const Step& step) {
+  Index i = 0;
+  for (; i + Most * unit <= n; i += Most * unit) step.template operator()<Most>(i);
+  for (; i < n; i += unit) step.template operator()<1>(i);
+}
+
+}  // namespace phiattn::detail
+
+/// On the lambdas given to unroll(): inline even where the compiler would rather not.
+#define PHIATTN_INLINE __attribute__((always_inline))
