@@ -96,8 +96,9 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
   } else {
     const S factor = detail::root_scale<S>(options, similarity.default_scale(k.cols()));
     const Index longest = std::max({q.rows(), k.rows(), Index{1}});
-    detail::TiledAttention<F> tiles(similarity, std::min(detail::checked_chunk(options), longest));
-    return tiles.attend(q, factor, {k, v, nullptr, factor},
+    detail::TiledAttention<F> tiles;
+    return tiles.attend(similarity, std::min(detail::checked_chunk(options), longest), q, factor,
+                        {k, v, nullptr, factor},
                         {k.rows(), options.causality == Causality::causal,
                          detail::causal_offset(options, q.rows(), k.rows())},
                         detail::RowResults<S>(out));

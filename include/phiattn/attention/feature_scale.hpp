@@ -82,6 +82,7 @@ class PerFeatureScale {
 
   /// Raises the scale to C; the sums so far follow.
   void raise(Matrix<S>& sums, Vector<S>& normaliser) {
+    if (raised_ == log_) return;
     for (Index i = 0; i < sums.rows(); ++i) {
       if (raised_(i) == log_(i)) continue;
       const S shrink = decay(log_(i), raised_(i));

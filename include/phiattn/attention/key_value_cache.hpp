@@ -3,6 +3,7 @@
 // The memory of a kernel: exact attention. Next: attention/attention.hpp.
 
 #include <phiattn/attention/tiles.hpp>
+#include <phiattn/core/scratch.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -103,7 +104,8 @@ class KeyValueCache {
     k.load(0, root_scale(k.cols()), keys_.middleRows(size_, n));
     v.load(0, S(1), values_.middleRows(size_, n));
     if (log_weights) {
-      log_weights->as_column().load(0, S(1), log_weights_.middleRows(size_, n));
+      detail::load_log_weights<S>(*log_weights, 0, log_weights_.middleRows(size_, n),
+                                  keys_.middleRows(size_, n), values_.middleRows(size_, n));
     } else {
       log_weights_.middleRows(size_, n).setZero();
     }
@@ -126,9 +128,11 @@ class KeyValueCache {
     const Input<S> keys(keys_.topRows(size_));
     const Input<S> values(values_.topRows(size_));
     const Input<S> log_weights(log_weights_.topRows(size_));
-    detail::TiledAttention<K> tiles(kernel_, std::min(options_.chunk, std::max({q.rows(), size_, Index{1}})));
-    return tiles.attend(q, dimension_ ? root_scale(*dimension_) : S(1), {keys, values, &log_weights, S(1)},
-                        {size_, causal, size_ - q.rows()}, results);
+    const Index tile = std::min(options_.chunk, std::max({q.rows(), size_, Index{1}}));
+    return tiles_.with([&](detail::TiledAttention<K>& tiles) {
+      return tiles.attend(kernel_, tile, q, dimension_ ? root_scale(*dimension_) : S(1),
+                          {keys, values, &log_weights, S(1)}, {size_, causal, size_ - q.rows()}, results);
+    });
   }
 
   K kernel_;
@@ -138,6 +142,7 @@ class KeyValueCache {
   Matrix<S> values_;
   Matrix<S> log_weights_;
   Index size_ = 0;
+  detail::KeptScratch<detail::TiledAttention<K>> tiles_;
 };
 
 }  // namespace phiattn

@@ -7,6 +7,7 @@
 #include <phiattn/attention/row_results.hpp>
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>
+#include <phiattn/core/scratch.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -86,7 +87,7 @@ class LinearState {
     for (Index first = 0; first < q.rows(); first += chunk_) {
       const Index n = std::min(chunk_, q.rows() - first);
       load_keys(k, v, nullptr, first, n);
-      load_queries(work_, q, first, n, size_);
+      load_queries(*work_, q, first, n, size_);
       advance_block(0, n, first, results);
       size_ += n;
     }
@@ -113,14 +114,8 @@ class LinearState {
   /// Rows of one causal block: the triangle inside it costs 2 (m + dv) flops a row and token, the sums want long ones.
   static constexpr Index kBlock = 64;
 
-  /// Scratch for one chunk; grows to the largest seen. Copies of a state start without.
+  /// Scratch for one chunk; grows to the largest seen.
   struct Work {
-    Work() = default;
-    Work(const Work&) {}
-    Work& operator=(const Work&) { return *this; }
-    Work(Work&&) = default;
-    Work& operator=(Work&&) = default;
-
     Matrix<S> tokens, values, log_weights, queries, keys, products, out;
     Vector<S> query_log_scale, key_log_scale, normaliser;
   };
@@ -164,7 +159,7 @@ class LinearState {
     for (Index first = 0; first < k.rows(); first += chunk_) {
       const Index n = std::min(chunk_, k.rows() - first);
       load_keys(k, v, log_weights, first, n);
-      scale_.survey(padded(work_.keys, 0, n), work_.key_log_scale.head(n));
+      scale_.survey(padded(work_->keys, 0, n), work_->key_log_scale.head(n));
       scale_.raise(sums_, normaliser_);
       add_keys(0, n);
       size_ += n;
@@ -172,26 +167,26 @@ class LinearState {
   }
 
   void load_keys(const Input<S>& k, const Input<S>& v, const Input<S>* log_weights, Index first, Index n) {
-    reserve(work_.tokens, n, map_.dimension());
-    reserve(work_.values, n, value_dimension());
-    reserve_features(work_.keys, n);
-    reserve(work_.key_log_scale, n, 1);
-    k.load(first, root_scale_, work_.tokens.topRows(n));
-    v.load(first, S(1), work_.values.topRows(n));
+    reserve(work_->tokens, n, map_.dimension());
+    reserve(work_->values, n, value_dimension());
+    reserve_features(work_->keys, n);
+    reserve(work_->key_log_scale, n, 1);
+    k.load(first, root_scale_, work_->tokens.topRows(n));
+    v.load(first, S(1), work_->values.topRows(n));
     if (log_weights) {
-      reserve(work_.log_weights, n, 1);
-      detail::load_log_weights<S>(*log_weights, first, work_.log_weights.topRows(n), work_.tokens.topRows(n),
-                                  work_.values.topRows(n));
+      reserve(work_->log_weights, n, 1);
+      detail::load_log_weights<S>(*log_weights, first, work_->log_weights.topRows(n),
+                                  work_->tokens.topRows(n), work_->values.topRows(n));
     }
-    auto keys = features(work_.keys, 0, n);
-    auto log_scale = work_.key_log_scale.head(n);
+    auto keys = features(work_->keys, 0, n);
+    auto log_scale = work_->key_log_scale.head(n);
     if constexpr (LogFeatureMap<Map>) {
-      map_.log_key_features(work_.tokens.topRows(n), size_, keys, log_scale);
+      map_.log_key_features(work_->tokens.topRows(n), size_, keys, log_scale);
     } else {
-      map_.signed_key_features(work_.tokens.topRows(n), size_, keys, log_scale);
+      map_.signed_key_features(work_->tokens.topRows(n), size_, keys, log_scale);
     }
-    if (log_weights) log_scale += work_.log_weights.topRows(n);
-    fill_padding(work_.keys, n);
+    if (log_weights) log_scale += work_->log_weights.topRows(n);
+    fill_padding(work_->keys, n);
   }
 
   void load_queries(Work& work, const Input<S>& q, Index first, Index n, Index position) const {
@@ -212,22 +207,27 @@ class LinearState {
   }
 
   AttentionStatus read_into(const Input<S>& q, Index position, detail::RowResults<S> results) const {
-    Work work;
     position = detail::countable(position);
-    for (Index first = 0; first < q.rows(); first += chunk_) {
-      const Index n = std::min(chunk_, q.rows() - first);
-      load_queries(work, q, first, n, position + first);
-      read_rows(work, 0, n);
-      results.take(first, work.out.topRows(n), work.normaliser.head(n), work.query_log_scale.head(n),
-                   detail::ScaleOf<Map>::kPositive);
-    }
+    work_.with([&](Work& work) {
+      for (Index first = 0; first < q.rows(); first += chunk_) {
+        const Index n = std::min(chunk_, q.rows() - first);
+        load_queries(work, q, first, n, position + first);
+        read_rows(work, 0, n);
+        results.take(first, work.out.topRows(n), work.normaliser.head(n), work.query_log_scale.head(n),
+                     detail::ScaleOf<Map>::kPositive);
+      }
+    });
     return results.status();
+  }
+
+  void weigh_queries(Work& work, Index begin, Index n) const {
+    scale_.weigh_queries(padded(work.queries, begin, n), work.query_log_scale.segment(begin, n), normaliser_,
+                         work.normaliser.segment(begin, n));
   }
 
   /// Rows [begin, begin + n) of the loaded chunk against the sums.
   void read_rows(Work& work, Index begin, Index n) const {
-    scale_.weigh_queries(padded(work.queries, begin, n), work.query_log_scale.segment(begin, n), normaliser_,
-                         work.normaliser.segment(begin, n));
+    weigh_queries(work, begin, n);
     detail::multiply<S>(features(work.queries, begin, n), sums_, work.out.middleRows(begin, n));
   }
 
@@ -238,21 +238,21 @@ class LinearState {
   }
 
   void weigh_keys(Index begin, Index n) {
-    scale_.weigh_keys(padded(work_.keys, begin, n), work_.key_log_scale.segment(begin, n), normaliser_);
+    scale_.weigh_keys(padded(work_->keys, begin, n), work_->key_log_scale.segment(begin, n), normaliser_);
   }
 
   void add_values(Index begin, Index n) {
-    detail::transposed_multiply_add<S>(features(work_.keys, begin, n), work_.values.middleRows(begin, n),
+    detail::transposed_multiply_add<S>(features(work_->keys, begin, n), work_->values.middleRows(begin, n),
                                        sums_);
   }
 
   /// Rows [begin, begin + n) of the loaded chunk, causally: as one block if it is safe, else as two halves in order.
   /// A non-finite value or feature is unsafe: 0 * inf in the zeroed triangle is NaN. One row always is safe.
   void advance_block(Index begin, Index n, Index first, detail::RowResults<S>& results) {
-    const auto a = padded(work_.queries, begin, n);
-    const auto b = padded(work_.keys, begin, n);
-    const auto v = work_.values.middleRows(begin, n);
-    const auto key_log_scale = work_.key_log_scale.segment(begin, n);
+    const auto a = padded(work_->queries, begin, n);
+    const auto b = padded(work_->keys, begin, n);
+    const auto v = work_->values.middleRows(begin, n);
+    const auto key_log_scale = work_->key_log_scale.segment(begin, n);
     scale_.survey(b, key_log_scale);
     const bool safe =
         n == 1 || (n <= kBlock && detail::largest(v.cwiseAbs()) < std::numeric_limits<S>::infinity() &&
@@ -263,25 +263,38 @@ class LinearState {
       return;
     }
     scale_.raise(sums_, normaliser_);
-    read_rows(work_, begin, n);
-    weigh_keys(begin, n);
-    add_triangle(begin, n);
-    add_values(begin, n);
-    results.take(first + begin, work_.out.middleRows(begin, n), work_.normaliser.segment(begin, n),
-                 work_.query_log_scale.segment(begin, n), detail::ScaleOf<Map>::kPositive);
+    if (n == 1) {
+      advance_row(begin);
+    } else {
+      read_rows(*work_, begin, n);
+      weigh_keys(begin, n);
+      add_triangle(begin, n);
+      add_values(begin, n);
+    }
+    results.take(first + begin, work_->out.middleRows(begin, n), work_->normaliser.segment(begin, n),
+                 work_->query_log_scale.segment(begin, n), detail::ScaleOf<Map>::kPositive);
+  }
+
+  /// One row: the sums take in its key and are read in the same pass, since they hardly fit in the first-level cache.
+  void advance_row(Index t) {
+    weigh_keys(t, 1);
+    weigh_queries(*work_, t, 1);
+    const auto a = features(work_->queries, t, 1);
+    const auto b = features(work_->keys, t, 1);
+    detail::add_and_read<S>(b, work_->values.row(t), a, sums_, work_->out.row(t));
   }
 
   /// Adds what the rows of a block see of its keys: row t those up to t.
   void add_triangle(Index begin, Index n) {
-    if (work_.products.rows() < n) work_.products.resize(n, n);
-    auto products = work_.products.topLeftCorner(n, n);
-    detail::multiply_transposed<S>(features(work_.queries, begin, n), features(work_.keys, begin, n),
+    if (work_->products.rows() < n) work_->products.resize(n, n);
+    auto products = work_->products.topLeftCorner(n, n);
+    detail::multiply_transposed<S>(features(work_->queries, begin, n), features(work_->keys, begin, n),
                                    products, 0);
     for (Index t = 0; t < n; ++t) {
       products.row(t).tail(n - t - 1).setZero();
-      work_.normaliser(begin + t) += products.row(t).head(t + 1).sum();
+      work_->normaliser(begin + t) += products.row(t).head(t + 1).sum();
     }
-    detail::multiply_add<S>(products, work_.values.middleRows(begin, n), work_.out.middleRows(begin, n), 0);
+    detail::multiply_add<S>(products, work_->values.middleRows(begin, n), work_->out.middleRows(begin, n), 0);
   }
 
   Map map_;
@@ -291,7 +304,7 @@ class LinearState {
   Matrix<S> sums_;        // S (m, dv)
   Vector<S> normaliser_;  // z (m)
   Index size_ = 0;
-  Work work_;
+  detail::KeptScratch<Work> work_;
 };
 
 }  // namespace phiattn

@@ -23,7 +23,8 @@ struct Visible {
   Index of(Index i) const { return causal ? std::clamp<Index>(offset + 1 + i, 0, n_k) : n_k; }
 };
 
-/// Keys, values and their weights as they lie in memory, and what makes them the vectors that the kernel sees.
+/// Keys, values and their weights as they lie in memory, and what makes keys the vectors that the kernel sees. A key
+/// of log-weight -inf is 0, as is its value.
 template <class S>
 struct KeyRows {
   const Input<S>& k;
@@ -35,22 +36,27 @@ struct KeyRows {
 /// Attention of a kernel by online softmax (Milakov & Gimelshein 2018; Rabe & Staats 2021): for each tile of queries,
 /// one pass over tiles of keys that keeps, for each row, the largest log-similarity so far and the sums relative to
 /// it. Cost: 2 n_q n_k (d + dv) flops and n_q n_k exponentials, half when causal; memory O(tile (tile + d + dv)).
+/// The object is the scratch of the calls; it grows to the largest tile seen.
 template <Kernel K>
 class TiledAttention {
   using S = typename K::Scalar;
 
  public:
-  TiledAttention(const K& kernel, Index tile) : kernel_(kernel), tile_(tile) {}
-
-  AttentionStatus attend(const Input<S>& q, S query_factor, const KeyRows<S>& keys, const Visible& visible,
-                         RowResults<S> results) {
-    for (Index first = 0; first < q.rows(); first += tile_) {
-      const Index n = std::min(tile_, q.rows() - first);
+  AttentionStatus attend(const K& kernel, Index tile, const Input<S>& q, S query_factor,
+                         const KeyRows<S>& keys, const Visible& visible, RowResults<S> results) {
+    for (Index first = 0; first < q.rows(); first += tile) {
+      const Index n = std::min(tile, q.rows() - first);
       load_queries(q, query_factor, first, n, keys.v.cols());
       const Index end = visible.of(first + n - 1);
-      for (Index key = 0; key < end; key += tile_) {
-        load_keys(keys, key, std::min(tile_, end - key));
-        take_tile(first, key, visible);
+      for (Index key = 0; key < end; key += tile) {
+        const Index n_k = std::min(tile, end - key);
+        log_weights_.resize(keys.log_weights ? n_k : 0, 1);
+        if (keys.log_weights) keys.log_weights->as_column().load(key, S(1), log_weights_);
+        keys.k.with_rows(key, n_k, keys.factor, tokens_, [&](const ConstMatrixRef<S>& tokens) {
+          keys.v.with_rows(key, n_k, S(1), values_, [&](const ConstMatrixRef<S>& values) {
+            take_tile(kernel, tokens, values, first, key, visible);
+          });
+        });
       }
       results.take(first, sums_, normaliser_, log_scale_, LogKernel<K>);
     }
@@ -66,26 +72,15 @@ class TiledAttention {
     log_scale_.setConstant(n, kNothing<S>);
   }
 
-  void load_keys(const KeyRows<S>& keys, Index first, Index n) {
-    tokens_.resize(n, keys.k.cols());
-    values_.resize(n, keys.v.cols());
-    keys.k.load(first, keys.factor, tokens_);
-    keys.v.load(first, S(1), values_);
-    log_weights_.resize(keys.log_weights ? n : 0, 1);
-    if (keys.log_weights) load_log_weights<S>(*keys.log_weights, first, log_weights_, tokens_, values_);
-  }
-
-  /// Weights of the tile, in rows of whole packets.
-  auto weights(Index first, Index n) { return weights_.block(first, 0, n, tokens_.rows()); }
-
-  void take_tile(Index first_query, Index first_key, const Visible& visible) {
+  void take_tile(const K& kernel, const ConstMatrixRef<S>& tokens, const ConstMatrixRef<S>& values,
+                 Index first_query, Index first_key, const Visible& visible) {
     const Index n_q = queries_.rows();
-    const Index n_k = tokens_.rows();
+    const Index n_k = tokens.rows();
     const auto seen = [&](Index t) {
       return std::clamp<Index>(visible.of(first_query + t) - first_key, 0, n_k);
     };
     const bool whole = seen(0) == n_k;
-    if (weights_.rows() < n_q || weights_.cols() < padded<S>(n_k)) weights_.resize(n_q, padded<S>(n_k));
+    weights_.resize(n_q, padded<S>(n_k));
     if constexpr (!LogKernel<K>) tile_log_scale_.resize(n_q);
     // A key that a row does not see must not sway a signed kernel's log-scale; for the others it is only waste.
     const Index together = whole ? n_q : LogKernel<K> ? kStep : 1;
@@ -94,54 +89,88 @@ class TiledAttention {
       const Index cols = seen(t + rows - 1);
       if (cols == 0) continue;
       const auto q = queries_.middleRows(t, rows);
-      const auto k = tokens_.topRows(cols);
+      const auto k = tokens.topRows(cols);
       const auto tile = weights_.block(t, 0, rows, cols);
       if constexpr (LogKernel<K>) {
-        kernel_.log_similarity(q, k, tile);
+        kernel.log_similarity(q, k, tile);
       } else {
-        kernel_.signed_similarity(q, k, tile, tile_log_scale_.segment(t, rows));
+        kernel.signed_similarity(q, k, tile, tile_log_scale_.segment(t, rows));
       }
     }
-    for (Index t = 0; t < n_q; ++t) take_row(t, seen(t));
-    if (whole || largest(values_.cwiseAbs()) < std::numeric_limits<S>::infinity()) {
+    if constexpr (LogKernel<K>) {
+      if (!whole || weights_.cols() > n_k) {
+        for (Index t = 0; t < n_q; ++t) {
+          weights_.row(t).tail(weights_.cols() - seen(t)).setConstant(-std::numeric_limits<S>::infinity());
+        }
+      }
+      in_steps<4>(n_q, 1, [&]<int N>(Index t) { take_rows<N>(t, n_k); });
+    } else {
+      for (Index t = 0; t < n_q; ++t) take_row(t, seen(t));
+    }
+    const auto weights = weights_.leftCols(n_k);
+    if (whole || largest(values.cwiseAbs()) < std::numeric_limits<S>::infinity()) {
       // Row t sees the keys up to t + diagonal.
       const Index diagonal = whole ? kNoDiagonal : visible.of(first_query) - first_key - 1;
-      multiply_add<S>(weights(0, n_q), values_, sums_, diagonal);
+      multiply_add<S>(weights, values, sums_, diagonal);
     } else {
       // 0 times a non-finite value that the row does not see is NaN.
       for (Index t = 0; t < n_q; ++t) {
-        multiply_add<S>(weights_.row(t).head(seen(t)), values_.topRows(seen(t)), sums_.middleRows(t, 1));
+        multiply_add<S>(weights.row(t).head(seen(t)), values.topRows(seen(t)), sums_.middleRows(t, 1));
       }
     }
   }
 
-  /// Turns similarities of row t with the first `seen` keys of the tile into weights relative to its log-scale.
+  /// Turns log-similarities of N rows with n_k keys into weights relative to their log-scales.
+  template <int N>
+  void take_rows(Index t, Index n_k) {
+    using namespace Eigen::internal;
+    using P = Packet<S>;
+    if (log_weights_.size() > 0) {
+      for (Index r = t; r < t + N; ++r) weights_.row(r).head(n_k) += log_weights_.transpose();
+    }
+    P top[N], sum[N];
+    unroll<N>([&](auto r) PHIATTN_INLINE {
+      top[r] = pset1<P>(kNothing<S>);
+      sum[r] = pset1<P>(S(0));
+    });
+    for (Index j = 0; j < weights_.cols(); j += kPacket<S>) {
+      // The first argument of pmax prevails where one is NaN.
+      unroll<N>([&](auto r)
+                    PHIATTN_INLINE { top[r] = pmax(top[r], ploadu<P>(&weights_.coeffRef(t + r, j))); });
+    }
+    unroll<N>([&](auto r) PHIATTN_INLINE {
+      raise(t + r, predux_max(top[r]));
+      top[r] = pset1<P>(log_scale_(t + r));
+    });
+    for (Index j = 0; j < weights_.cols(); j += kPacket<S>) {
+      unroll<N>([&](auto r) PHIATTN_INLINE {
+        S* x = &weights_.coeffRef(t + r, j);
+        const P weight = packet_exp<S>(psub(ploadu<P>(x), top[r]));
+        sum[r] = padd(sum[r], weight);
+        pstoreu(x, weight);
+      });
+    }
+    unroll<N>([&](auto r) PHIATTN_INLINE { normaliser_(t + r) += predux(sum[r]); });
+  }
+
+  /// Turns similarities of row t with the first `seen` keys into weights relative to its log-scale.
   void take_row(Index t, Index seen) {
-    weights(t, 1).rightCols(tokens_.rows() - seen).setZero();
+    weights_.row(t).tail(weights_.cols() - seen).setZero();
     if (seen == 0) return;
     auto row = weights_.row(t).head(seen);
-    if constexpr (LogKernel<K>) {
-      if (log_weights_.size() > 0) row += log_weights_.topRows(seen).transpose();
-      const Index width = padded<S>(seen);
-      weights_.row(t).segment(seen, width - seen).setConstant(-std::numeric_limits<S>::infinity());
-      S* x = &weights_.coeffRef(t, 0);
-      raise(t, largest_of(x, width));
-      normaliser_(t) += exp_and_sum(x, width, log_scale_(t));
-    } else {
-      S tile_scale = tile_log_scale_(t);
-      if (log_weights_.size() > 0) {
-        const S heaviest = std::max(log_weights_.topRows(seen).maxCoeff(), kNothing<S>);
-        if (heaviest == kNothing<S>) {
-          row.setZero();
-          return;
-        }
-        row.array() *= (log_weights_.topRows(seen).transpose().array() - heaviest).unaryExpr(FlushedExp<S>{});
-        tile_scale += heaviest;
+    S tile_scale = tile_log_scale_(t);
+    if (log_weights_.size() > 0) {
+      const S heaviest = std::max(log_weights_.topRows(seen).maxCoeff(), kNothing<S>);
+      if (heaviest == kNothing<S>) {
+        row.setZero();
+        return;
       }
-      raise(t, tile_scale);
-      row *= flushed_exp(tile_scale - log_scale_(t));
-      normaliser_(t) += row.sum();
+      row.array() *= (log_weights_.topRows(seen).transpose().array() - heaviest).unaryExpr(FlushedExp<S>{});
+      tile_scale += heaviest;
     }
+    raise(t, tile_scale);
+    row *= flushed_exp(tile_scale - log_scale_(t));
+    normaliser_(t) += row.sum();
   }
 
   void raise(Index t, S log_scale) {
@@ -155,8 +184,6 @@ class TiledAttention {
   /// Rows of a tile on the diagonal that are taken together, over the keys that the last of them sees.
   static constexpr Index kStep = 32;
 
-  const K& kernel_;
-  Index tile_;
   Matrix<S> queries_, tokens_, values_, log_weights_, weights_, sums_;
   Vector<S> tile_log_scale_, normaliser_, log_scale_;
 };

@@ -104,31 +104,6 @@ void exp_shifted(Eigen::MatrixBase<Derived>&& x, typename Derived::Scalar shift)
   x.derived() = (x.derived().array() - shift).unaryExpr(FlushedExp<S>{}).matrix();
 }
 
-/// The largest of n numbers in whole packets, NaN aside; kNothing at least.
-template <class S>
-S largest_of(const S* x, Index n) {
-  using namespace Eigen::internal;
-  using P = Packet<S>;
-  P top = pset1<P>(kNothing<S>);
-  for (Index i = 0; i < n; i += kPacket<S>)
-    top = pmax(top, ploadu<P>(x + i));  // where one is NaN, the first prevails
-  return predux_max(top);
-}
-
-/// x <- exp(x - shift) over n numbers in whole packets, and their sum.
-template <class S>
-S exp_and_sum(S* x, Index n, S shift) {
-  using namespace Eigen::internal;
-  using P = Packet<S>;
-  P sum = pset1<P>(S(0));
-  for (Index i = 0; i < n; i += kPacket<S>) {
-    const P y = packet_exp<S>(psub(ploadu<P>(x + i), pset1<P>(shift)));
-    sum = padd(sum, y);
-    pstoreu(x + i, y);
-  }
-  return predux(sum);
-}
-
 /// The largest entry, -inf of none, NaN if there is one (plain maxCoeff may drop it).
 template <class Derived>
 typename Derived::Scalar largest(const Eigen::DenseBase<Derived>& x) {

@@ -100,6 +100,20 @@ class Input {
     load_(static_cast<const char*>(data_) + first * extent_.row_stride, extent_, factor, out);
   }
 
+  /// use(factor * rows [first, first + count)): in place if they lie as a chunk would, else loaded into `chunk`.
+  template <class Use>
+  void with_rows(Index first, Index count, S factor, Matrix<S>& chunk, const Use& use) const {
+    if (load_ == &load_as<S> && extent_.col_stride == extent_.element && factor == S(1)) {
+      use(Eigen::Map<const Matrix<S>, 0, Eigen::OuterStride<>>(
+          reinterpret_cast<const S*>(static_cast<const char*>(data_) + first * extent_.row_stride), count,
+          cols_, Eigen::OuterStride<>(extent_.row_stride / extent_.element)));
+    } else {
+      chunk.resize(count, cols_);
+      load(first, factor, chunk);
+      use(chunk);
+    }
+  }
+
   const detail::Extent& extent() const { return extent_; }
 
  private:

@@ -155,4 +155,34 @@ void transposed_multiply_add(const ConstMatrixRef<S>& a, const ConstMatrixRef<S>
   Product<S>{out.rows(), a.rows(), out.cols(), transposed<S>(a), strided<S>(b), strided<S>(out), true}.run();
 }
 
+/// One token of a recurrence: sums <- sums + b' v, then out <- a sums, in one pass over sums (m, dv). The vectors
+/// a, b (m), v and out (dv) are rows.
+template <class S>
+void add_and_read(const ConstMatrixRef<S>& b, const ConstMatrixRef<S>& v, const ConstMatrixRef<S>& a,
+                  Matrix<S>& sums, MatrixRef<S> out) {
+  const auto columns = [&]<class P, int N>(Index j) {
+    using namespace Eigen::internal;
+    constexpr Index kWidth = Index{sizeof(P) / sizeof(S)};
+    P value[N], read[N];
+    unroll<N>([&](auto i) PHIATTN_INLINE {
+      value[i] = ploadu<P>(v.data() + j + i * kWidth);
+      read[i] = pset1<P>(S(0));
+    });
+    for (Index l = 0; l < sums.rows(); ++l) {
+      S* row = &sums.coeffRef(l, j);
+      const P weight_b = pset1<P>(b.data()[l]);
+      const P weight_a = pset1<P>(a.data()[l]);
+      unroll<N>([&](auto i) PHIATTN_INLINE {
+        const P sum = pmadd(weight_b, value[i], ploadu<P>(row + i * kWidth));
+        pstoreu(row + i * kWidth, sum);
+        read[i] = pmadd(weight_a, sum, read[i]);
+      });
+    }
+    unroll<N>([&](auto i) PHIATTN_INLINE { pstoreu(out.data() + j + i * kWidth, read[i]); });
+  };
+  const Index whole = out.cols() / kPacket<S> * kPacket<S>;
+  in_steps<4>(whole, kPacket<S>, [&]<int N>(Index j) { columns.template operator()<Packet<S>, N>(j); });
+  for (Index j = whole; j < out.cols(); ++j) columns.template operator()<S, 1>(j);
+}
+
 }  // namespace phiattn::detail

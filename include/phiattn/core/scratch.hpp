@@ -1,11 +1,13 @@
 #pragma once
 
-// Working memory that does not outlive a call. Next: core/calibration.hpp.
+// Working memory: of a call, and of an object. Next: core/calibration.hpp.
 
 #include <phiattn/core/matrix.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <utility>
 
 namespace phiattn::detail {
 
@@ -24,5 +26,45 @@ void with_scratch(Index rows, Index cols, const Use& use) {
     use(Eigen::Map<Matrix<S>>(numbers.data(), rows, cols));
   }
 }
+
+/// Scratch that an object keeps for its calls, so that a warmed-up object allocates nothing. Const calls may run at the
+/// same time: the first takes the scratch, the others bring their own. Copies of the object start without.
+template <class T>
+class KeptScratch {
+ public:
+  KeptScratch() = default;
+  KeptScratch(const KeptScratch&) {}
+  KeptScratch& operator=(const KeptScratch&) { return *this; }
+  KeptScratch(KeptScratch&& other) noexcept : kept_(std::move(other.kept_)) {}
+  KeptScratch& operator=(KeptScratch&& other) noexcept {
+    kept_ = std::move(other.kept_);
+    return *this;
+  }
+  ~KeptScratch() = default;
+
+  /// For calls that have the object to themselves.
+  T* operator->() { return &kept_; }
+  T& operator*() { return kept_; }
+
+  /// For const calls: use(scratch).
+  template <class Use>
+  decltype(auto) with(const Use& use) const {
+    if (busy_.test_and_set(std::memory_order_acquire)) {
+      T own;
+      return use(own);
+    }
+    const Release release{busy_};
+    return use(kept_);
+  }
+
+ private:
+  struct Release {
+    std::atomic_flag& busy;
+    ~Release() { busy.clear(std::memory_order_release); }
+  };
+
+  mutable T kept_;
+  mutable std::atomic_flag busy_;
+};
 
 }  // namespace phiattn::detail

@@ -22,10 +22,11 @@ class AnyFeatureMap : public std::conditional_t<std::same_as<Tag, LogFeatureMapT
  public:
   // That Map is another type comes first: whether this one is a map is what is being asked.
   template <class Map>
-  requires(!std::same_as<Map, AnyFeatureMap>) && FeatureMap<Map> && std::same_as<typename Map::Kind, Tag> &&
-      std::same_as<typename Map::Scalar, S>
-  AnyFeatureMap(Map map)  // implicit: it stands for its map
-      : dimension_(map.dimension()), feature_dimension_(map.feature_dimension()) {
+  requires(!std::same_as<Map, AnyFeatureMap>) &&
+      FeatureMap<Map>&& std::same_as<typename Map::Kind, Tag>&& std::same_as<
+          typename Map::Scalar, S> AnyFeatureMap(Map map)  // implicit: it stands for its map
+      : dimension_(map.dimension()),
+  feature_dimension_(map.feature_dimension()) {
     calls_ = std::make_shared<const Calls>(calls(std::make_shared<const Map>(std::move(map))));
   }
 

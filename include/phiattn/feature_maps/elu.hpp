@@ -25,8 +25,9 @@ class EluFeatures : public LogFeatureMapBase<EluFeatures<S>, S> {
   void log_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
                     VectorRef<S> log_scale) const {
     log_scale.setZero();
-    // One of the two terms is 0; x - x carries a NaN, which min and max may drop (and makes one of an infinity).
-    features = x.array().min(S(0)) + x.array().max(S(0)).log1p() + (x.array() - x.array());
+    // One of the two terms is 0, and what 1 + x loses of a small x is a rounding error of the feature. x - x carries a
+    // NaN, which min and max may drop (and makes one of an infinity).
+    features = x.array().min(S(0)) + (S(1) + x.array().max(S(0))).log() + (x.array() - x.array());
   }
 
  private:
