@@ -88,7 +88,9 @@ class LinearState {
       const Index n = std::min(chunk_, q.rows() - first);
       load_keys(k, v, nullptr, first, n);
       load_queries(*work_, q, first, n, size_);
-      advance_block(0, n, first, results);
+      for (Index begin = 0; begin < n; begin += kBlock) {
+        advance_block(begin, std::min(kBlock, n - begin), first, results);
+      }
       size_ += n;
     }
     return results.status();
@@ -254,9 +256,8 @@ class LinearState {
     const auto v = work_->values.middleRows(begin, n);
     const auto key_log_scale = work_->key_log_scale.segment(begin, n);
     scale_.survey(b, key_log_scale);
-    const bool safe =
-        n == 1 || (n <= kBlock && detail::largest(v.cwiseAbs()) < std::numeric_limits<S>::infinity() &&
-                   scale_.admits(a, b, key_log_scale));
+    const bool safe = n == 1 || (detail::largest(v.cwiseAbs()) < std::numeric_limits<S>::infinity() &&
+                                 scale_.admits(a, b, key_log_scale));
     if (!safe) {
       advance_block(begin, n / 2, first, results);
       advance_block(begin + n / 2, n - n / 2, first, results);
