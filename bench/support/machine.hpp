@@ -33,13 +33,13 @@ void keep(const T& value) {
 
 /// Flop/s of fused multiply-adds on registers alone, on one core, in the widest packet that this build uses.
 template <class S>
-double peak_flops() {
+double peak_flops(int repetitions = 101) {
   using Packet = typename Eigen::internal::packet_traits<S>::type;
   constexpr std::size_t kAccumulators = 12;  // enough to hide the latency, few enough for 16 registers
   constexpr int kRounds = 20000;
   const Packet factor = Eigen::internal::pset1<Packet>(S(0.999));
   const Packet term = Eigen::internal::pset1<Packet>(S(0.001));
-  const double seconds = median_seconds(101, [&] {
+  const double seconds = median_seconds(repetitions, [&] {
     Packet sums[kAccumulators];
     for (Packet& sum : sums) sum = term;
     for (int round = 0; round < kRounds; ++round) {
@@ -49,7 +49,8 @@ double peak_flops() {
     for (const Packet& sum : sums) total = Eigen::internal::padd(total, sum);
     keep(total);
   });
-  return 2.0 * kRounds * kAccumulators * static_cast<double>(Eigen::internal::packet_traits<S>::size) / seconds;
+  return 2.0 * kRounds * kAccumulators * static_cast<double>(Eigen::internal::packet_traits<S>::size) /
+         seconds;
 }
 
 /// Exponentials a second, on a block that stays in L1.

@@ -1,6 +1,6 @@
 #pragma once
 
-// The same operators as one writes them with Eigen at hand and an afternoon. Next: bench/attention_bench.cpp.
+// The same operators as one writes them with Eigen at hand and an afternoon. Next: bench/against_plain_eigen.cpp.
 
 #include <phiattn/core/matrix.hpp>
 
@@ -42,25 +42,62 @@ Matrix<S> favor_features(const Matrix<S>& x, const Matrix<S>& omega) {
 
 /// Q' (K'^T V), normalised; causal token by token.
 template <class S>
-Matrix<S> favor(const Matrix<S>& omega, const Matrix<S>& q, const Matrix<S>& k, const Matrix<S>& v,
-                bool causal) {
-  const Matrix<S> query = favor_features(q, omega);
-  const Matrix<S> key = favor_features(k, omega);
+Matrix<S> contract(const Matrix<S>& query, const Matrix<S>& key, const Matrix<S>& v, bool causal) {
   if (!causal) {
     const Matrix<S> sums = key.transpose() * v;
     const Vector<S> normaliser = query * key.colwise().sum().transpose();
     return normaliser.cwiseInverse().asDiagonal() * (query * sums);
   }
-  Matrix<S> out(q.rows(), v.cols());
-  Matrix<S> sums = Matrix<S>::Zero(omega.rows(), v.cols());
-  RowVector<S> normaliser = RowVector<S>::Zero(omega.rows());
-  for (Index t = 0; t < q.rows(); ++t) {
+  Matrix<S> out(query.rows(), v.cols());
+  Matrix<S> sums = Matrix<S>::Zero(key.cols(), v.cols());
+  RowVector<S> normaliser = RowVector<S>::Zero(key.cols());
+  for (Index t = 0; t < query.rows(); ++t) {
     sums.noalias() += key.row(t).transpose() * v.row(t);
     normaliser += key.row(t);
     out.row(t).noalias() = query.row(t) * sums;
     out.row(t) /= query.row(t).dot(normaliser);
   }
   return out;
+}
+
+template <class S>
+Matrix<S> favor(const Matrix<S>& omega, const Matrix<S>& q, const Matrix<S>& k, const Matrix<S>& v,
+                bool causal) {
+  return contract<S>(favor_features(q, omega), favor_features(k, omega), v, causal);
+}
+
+/// The same one token at a time.
+template <class S>
+struct FavorState {
+  Matrix<S> omega;
+  Matrix<S> sums;
+  RowVector<S> normaliser;
+
+  FavorState(const Matrix<S>& frequencies, Index dv)
+      : omega(frequencies),
+        sums(Matrix<S>::Zero(omega.rows(), dv)),
+        normaliser(RowVector<S>::Zero(omega.rows())) {}
+
+  void advance(const Matrix<S>& q, const Matrix<S>& k, const Matrix<S>& v, Matrix<S>& out) {
+    const Matrix<S> query = favor_features(q, omega);
+    const Matrix<S> key = favor_features(k, omega);
+    sums.noalias() += key.transpose() * v;
+    normaliser += key;
+    out.noalias() = query * sums;
+    out /= query.row(0).dot(normaliser);
+  }
+};
+
+/// elu(x) + 1
+template <class S>
+Matrix<S> elu_features(const Matrix<S>& x) {
+  return (x.array() > S(0)).select(x.array() + S(1), x.array().min(S(0)).exp());
+}
+
+/// Linear attention with elu(x) + 1, causal token by token.
+template <class S>
+Matrix<S> elu(const Matrix<S>& q, const Matrix<S>& k, const Matrix<S>& v, bool causal) {
+  return contract<S>(elu_features(q), elu_features(k), v, causal);
 }
 
 }  // namespace bench::plain

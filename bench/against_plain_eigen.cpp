@@ -1,0 +1,248 @@
+// The main cases beside the same written in plain Eigen and beside the machine's own peak, all three in turn, so that
+// whatever else the machine does falls on all of them.
+//
+//     against_plain_eigen [--brief] [--check=RATIO]
+//
+// Medians of CPU time on one thread. FLOPs are nominal (see attention_bench.cpp). --brief: seconds; --check: fails
+// if a case marked * is not RATIO times as fast as plain Eigen.
+
+#include "../examples/support/heap_meter.hpp"
+#include "support/machine.hpp"
+#include "support/plain_eigen.hpp"
+
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/feature_maps/elu.hpp>
+#include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/kernels/exponential.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace pa = phiattn;
+using pa::Index;
+using pa::Matrix;
+
+struct Settings {
+  int rounds = 31;
+  bool brief = false;
+  double least_ratio = 0;
+};
+
+double median(std::vector<double> x) {
+  std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
+  return x[x.size() / 2];
+}
+
+/// CPU seconds of one call, over as many as take some milliseconds.
+class Timed {
+ public:
+  explicit Timed(std::function<void()> work) : work_(std::move(work)) {
+    for (double seconds = run(); seconds < 4e-3 && calls_ < (1 << 20); seconds = run()) calls_ *= 2;
+  }
+  void sample() { samples_.push_back(run() / calls_); }
+  double seconds() const { return median(samples_); }
+
+ private:
+  double run() const {
+    const std::clock_t start = std::clock();
+    for (int i = 0; i < calls_; ++i) work_();
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  }
+
+  std::function<void()> work_;
+  int calls_ = 1;
+  std::vector<double> samples_;
+};
+
+template <class S>
+struct Problem {
+  Problem(Index n, Index d, Index dv)
+      : q(Matrix<S>::Random(n, d)), k(Matrix<S>::Random(n, d)), v(Matrix<S>::Random(n, dv)), out(n, dv) {}
+  Matrix<S> q, k, v, out, plain_out;
+};
+
+class Table {
+ public:
+  explicit Table(const Settings& settings) : settings_(settings) {
+    std::printf("%-38s %10s %12s %9s %8s %10s %9s\n", "case", "median ms", "tokens/s", "GFLOP/s", "of peak",
+                "heap KiB", "x plain");
+  }
+
+  /// @param judged  whether --check looks at it
+  template <class S>
+  void add(const std::string& name, Index tokens, double flops, bool judged,
+           const std::function<void()>& ours, const std::function<void()>& plain) {
+    const std::int64_t before = heap_meter::live();
+    heap_meter::reset_peak();
+    ours();
+    const std::int64_t heap = heap_meter::peak() - before;
+    Timed mine(ours), theirs(plain);
+    std::vector<double> peak;
+    for (int round = 0; round < settings_.rounds; ++round) {
+      peak.push_back(bench::peak_flops<S>(3));
+      mine.sample();
+      theirs.sample();
+    }
+    const double rate = flops / mine.seconds();
+    const double ratio = theirs.seconds() / mine.seconds();
+    const bool fails = judged && ratio < settings_.least_ratio;
+    failed_ = failed_ || fails;
+    std::printf("%-36s%s %10.4f %12.3g %9.1f %8.2f %10.0f %9.2f%s\n", name.c_str(), judged ? " *" : "  ",
+                mine.seconds() * 1e3, static_cast<double>(tokens) / mine.seconds(), rate / 1e9,
+                rate / median(peak), static_cast<double>(heap) / 1024, ratio, fails ? "  BELOW --check" : "");
+    std::fflush(stdout);
+  }
+
+  bool failed() const { return failed_; }
+
+ private:
+  Settings settings_;
+  bool failed_ = false;
+};
+
+std::string named(const char* what, bool causal, Index n) {
+  return std::string(what) + (causal ? ", causal" : ", full") + ", n = " + std::to_string(n);
+}
+
+pa::AttentionOptions options(bool causal) {
+  return {.causality = causal ? pa::Causality::causal : pa::Causality::none};
+}
+
+template <class S>
+void linear(Table& table, const char* what, Index n, bool causal, bool judged = false,
+            const pa::ProjectionOptions& frequencies = {.antithetic = false}, Index d = 64, Index m = 256) {
+  Problem<S> p(n, d, d);
+  const pa::PositiveRandomFeatures<S> favor(pa::sample_projection<S>(m, d, frequencies));
+  const Matrix<S> omega = favor.projection().matrix();
+  table.add<S>(
+      named(what, causal, n), n, 8.0 * static_cast<double>(n * m * d), judged,
+      [&] { pa::attention(favor, p.q, p.k, p.v, p.out, options(causal)); },
+      [&] { p.plain_out = bench::plain::favor<S>(omega, p.q, p.k, p.v, causal); });
+}
+
+template <class S>
+void exact(Table& table, const char* what, Index n, bool causal, bool judged = false, Index d = 64) {
+  Problem<S> p(n, d, d);
+  table.add<S>(
+      named(what, causal, n), n, 4.0 * static_cast<double>(n * n * d) / (causal ? 2 : 1), judged,
+      [&] { pa::attention(pa::ExponentialKernel<S>(), p.q, p.k, p.v, p.out, options(causal)); },
+      [&] { p.plain_out = bench::plain::softmax<S>(p.q, p.k, p.v, causal); });
+}
+
+void elu(Table& table, Index n, bool causal) {
+  Problem<float> p(n, 64, 64);
+  table.add<float>(
+      named("elu + 1", causal, n), n, 4.0 * static_cast<double>(n * 64 * 64), false,
+      [&] { pa::attention(pa::EluFeatures<float>(64), p.q, p.k, p.v, p.out, options(causal)); },
+      [&] { p.plain_out = bench::plain::elu<float>(p.q, p.k, p.v, causal); });
+}
+
+void decode(Table& table, const char* what, bool antithetic) {
+  Problem<float> p(1, 64, 64);
+  const pa::PositiveRandomFeatures<float> favor(
+      pa::sample_projection<float>(256, 64, {.antithetic = antithetic}));
+  pa::LinearState state(favor, 64);
+  bench::plain::FavorState<float> plain(favor.projection().matrix(), 64);
+  p.plain_out.resize(1, 64);
+  table.add<float>(
+      what, 1, 8.0 * 256 * 64, false, [&] { state.advance(p.q, p.k, p.v, p.out); },
+      [&] { plain.advance(p.q, p.k, p.v, p.plain_out); });
+}
+
+/// The least n, in steps of 64, from which on random features (m = 256) take less time than exact attention.
+void crossover(const Settings& settings, bool causal) {
+  const pa::PositiveRandomFeatures<float> favor(pa::sample_projection<float>(256, 64, {.antithetic = false}));
+  Index least = 0;
+  for (Index n = 4096; n >= 64; n = n > 1024 ? n - 256 : n - 64) {
+    Problem<float> p(n, 64, 64);
+    Timed linear([&] { pa::attention(favor, p.q, p.k, p.v, p.out, options(causal)); });
+    Timed exact(
+        [&] { pa::attention(pa::ExponentialKernel<float>(), p.q, p.k, p.v, p.out, options(causal)); });
+    for (int round = 0; round < settings.rounds / 2; ++round) {
+      linear.sample();
+      exact.sample();
+    }
+    if (linear.seconds() >= exact.seconds()) break;
+    least = n;
+  }
+  std::printf("linear (m = 256) overtakes exact attention, d = 64, %s: n = %td\n", causal ? "causal" : "full",
+              least);
+}
+
+/// Time per token of linear attention at the longest n over that at n = 1024.
+void growth(const Settings& settings) {
+  const pa::PositiveRandomFeatures<float> favor(pa::sample_projection<float>(256, 64, {.antithetic = false}));
+  Problem<float> a(1024, 64, 64), b(1 << 20, 64, 64);
+  Timed small([&] { pa::attention(favor, a.q, a.k, a.v, a.out); });
+  Timed large([&] { pa::attention(favor, b.q, b.k, b.v, b.out); });
+  for (int round = 0; round < settings.rounds / 6; ++round) {
+    small.sample();
+    large.sample();
+  }
+  std::printf("time per token at n = 1 048 576 over that at n = 1024: %.3f\n",
+              large.seconds() / 1024 / small.seconds());
+}
+
+void run(const Settings& settings, Table& table) {
+  constexpr bool kJudged = true;
+  const Index long_n = settings.brief ? 2048 : 8192, exact_n = settings.brief ? 1024 : 4096;
+  for (const bool causal : {false, true}) {
+    linear<float>(table, "linear", long_n, causal, kJudged);
+    exact<float>(table, "exact", exact_n, causal, kJudged);
+    if (settings.brief) continue;
+    linear<float>(table, "linear", 2048, causal);
+    exact<float>(table, "exact", 1024, causal);
+    elu(table, 8192, causal);
+    linear<double>(table, "linear, double", 4096, causal);
+    exact<double>(table, "exact, double", 2048, causal);
+    for (const Index d : {16, 32, 128}) {
+      linear<float>(table, ("linear, d = " + std::to_string(d)).c_str(), 4096, causal, false,
+                    {.antithetic = false}, d);
+      exact<float>(table, ("exact, d = " + std::to_string(d)).c_str(), 2048, causal, false, d);
+    }
+    for (const Index m : {64, 1024}) {
+      linear<float>(table, ("linear, m = " + std::to_string(m)).c_str(), 4096, causal, false,
+                    {.antithetic = false}, 64, m);
+    }
+    linear<float>(table, "linear, d = 72, m = 250", 1000, causal, false, {.antithetic = false}, 72, 250);
+  }
+  decode(table, "decode one token", false);
+  if (settings.brief) return;
+  decode(table, "decode one token, antithetic", true);
+  linear<float>(table, "linear", 64, false);
+  linear<float>(table, "linear, antithetic", 8192, false, false, {.antithetic = true});
+  linear<float>(table, "linear, Hadamard", 8192, false, false,
+                {.directions = pa::Directions::hadamard, .antithetic = false});
+  for (const bool causal : {false, true}) crossover(settings, causal);
+  growth(settings);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--brief") == 0) {
+      settings.brief = true;
+      settings.rounds = 11;
+    } else if (std::strncmp(argv[i], "--check=", 8) == 0) {
+      settings.least_ratio = std::atof(argv[i] + 8);
+    } else {
+      std::fprintf(stderr, "usage: %s [--brief] [--check=RATIO]\n", argv[0]);
+      return 2;
+    }
+  }
+  std::printf("%s, FMA peak %.0f GFLOP/s in float, %.0f in double\n", Eigen::SimdInstructionSetsInUse(),
+              bench::peak_flops<float>() / 1e9, bench::peak_flops<double>() / 1e9);
+  Table table(settings);
+  run(settings, table);
+  return table.failed() ? 1 : 0;
+}
