@@ -162,6 +162,7 @@ void add_rest(const Shape& shape) {
   add_one("dpfp_3", pa::DpfpFeatures<float>(d, 3));
   add_one("hedgehog", pa::HedgehogFeatures<float>(d));
   add_one("cosformer", pa::CosformerFeatures<float>(d, shape.n));
+  add_one("uniform", pa::TaylorFeatures<float>(d, 0));
   add_one("gaussian", pa::GaussianKernel<float>(2));
   add_one("cosine", pa::CosineKernel<float>(10));
   add_one("taylor_kernel_2", pa::PolynomialKernel<float>::taylor(2));

@@ -34,7 +34,7 @@ inline bool overlap(const Extent& a, const Extent& b) {
     return x.data + std::max<Index>(0, x.row_stride * (x.rows - 1)) +
            std::max<Index>(0, x.col_stride * (x.cols - 1)) + x.element;
   };
-  const std::less<const char*> before;
+  const std::less<> before;
   if (!before(first(a), past(b)) || !before(first(b), past(a))) return false;
   const Index stride = a.row_stride;
   const auto rows_are_contiguous = [stride](const Extent& x) {

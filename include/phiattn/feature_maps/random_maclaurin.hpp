@@ -38,7 +38,7 @@ class RandomMaclaurinFeatures : public SketchedPolynomial<RandomMaclaurinFeature
  public:
   RandomMaclaurinFeatures(TensorPower family, Index d, Index n, Index m, std::uint64_t seed = 0)
       : SketchedPolynomial<RandomMaclaurinFeatures, S>(family, d, n, m) {
-    enum Stream : std::uint64_t { kDegrees, kSigns };
+    constexpr std::uint64_t kDegrees = 0, kSigns = 1;  // streams
     const Philox for_degrees(seed, kDegrees), for_signs(seed, kSigns);
     const Index features = this->sketch_dimension();
     auto parts = std::make_shared<Parts>();

@@ -76,7 +76,7 @@ Projection<S> sample_importance_projection(Index m, const Input<double>& q, cons
                           ", expected a number in (0, 1]");
   }
   const detail::CalibrationData data(q, k, options.scale.value_or(inverse_sqrt_scale(q.cols())));
-  enum Stream : std::uint64_t { kQueries = 2, kKeys };  // 0 and 1 are those of sample_projection()
+  constexpr std::uint64_t kQueries = 2, kKeys = 3;  // streams; 0 and 1 are those of sample_projection()
 
   // Of the h rows that come with a negative or alone, the first are the origin's, equally many each centre's.
   const Index h = options.antithetic ? m - m / 2 : m;

@@ -183,7 +183,7 @@ template <detail::ComputeScalar S>
 Projection<S> sample_projection(Index m, Index d, const ProjectionOptions& options) {
   detail::check_at_least("rows of omega (m)", m, 1);
   detail::check_at_least("columns of omega (d)", d, 1);
-  enum Stream : std::uint64_t { kDirections, kRadii };
+  constexpr std::uint64_t kDirections = 0, kRadii = 1;  // streams
   const Philox for_directions(options.seed, kDirections), for_radii(options.seed, kRadii);
   const Index h = options.antithetic ? m - m / 2 : m;
   const Index padded = detail::HadamardRows<S>::padded(d);
