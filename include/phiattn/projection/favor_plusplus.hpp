@@ -36,12 +36,20 @@ Projection<S> favor_plusplus(const Projection<S>& omega, double a) {
   return omega.scaled(static_cast<S>(std::sqrt(stretch))).weighted(log_weights.template cast<S>());
 }
 
-/// The A of least variance where |q + k|^2 is phi, the mean of |q_i + k_j|^2 over all pairs:
+/// The A of least variance where |q + k|^2 is phi, for independent frequencies:
 ///
 ///     A = (1 - 1/rho) / 8,   rho = 2d / (sqrt((2 phi + d)^2 + 8 d phi) + 2 phi + d)
 ///
-/// (Likhosherstov et al. 2022; rho written without cancellation) for independent frequencies. No pair is
-/// formed: phi = mean |q|^2 + mean |k|^2 + 2 mean q . mean k.
+/// (Likhosherstov et al. 2022; rho written without cancellation).
+inline double favor_plusplus_parameter(double phi, Index dimension) {
+  const auto d = static_cast<double>(dimension);
+  const double sum = 2 * phi + d;
+  const double rho = 2 * d / (std::sqrt(sum * sum + 8 * d * phi) + sum);
+  return (1 - 1 / rho) / 8;
+}
+
+/// The A for given data: phi is the mean of |q_i + k_j|^2 over all pairs. No pair is formed:
+/// phi = mean |q|^2 + mean |k|^2 + 2 mean q . mean k.
 ///
 /// Constants fitted to data carry it: for causal use, take other data than the sequence itself, or its future
 /// leaks.
@@ -54,10 +62,7 @@ inline double favor_plusplus_parameter(const Input<double>& q, const Input<doubl
   const detail::CalibrationData data(q, k, scale.value_or(inverse_sqrt_scale(q.cols())));
   const double phi = data.q.rowwise().squaredNorm().mean() + data.k.rowwise().squaredNorm().mean() +
                      2 * data.q.colwise().mean().dot(data.k.colwise().mean());
-  const auto d = static_cast<double>(q.cols());
-  const double sum = 2 * phi + d;
-  const double rho = 2 * d / (std::sqrt(sum * sum + 8 * d * phi) + sum);
-  return (1 - 1 / rho) / 8;
+  return favor_plusplus_parameter(phi, q.cols());
 }
 
 }  // namespace phiattn

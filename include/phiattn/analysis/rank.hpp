@@ -1,0 +1,82 @@
+#pragma once
+
+// How many dimensions a matrix of attention weights has. Next: analysis/variance.hpp.
+
+#include <phiattn/core/check.hpp>
+#include <phiattn/core/matrix.hpp>
+
+#include <Eigen/SVD>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace phiattn {
+
+/// Singular values s_1 >= s_2 >= ... of a matrix, and four answers to the question of its rank. Linear attention with m
+/// features has the weights D phi(Q) phi(K)^T, D diagonal, so that not causal its rank is at most m; that of softmax
+/// attention has no such bound (Su 2021, "infinite-dimensional linear attention"). Causal weights are triangular: they
+/// have full rank wherever every sim(q_i, k_i) is not 0, for any similarity.
+class Spectrum {
+ public:
+  /// @param weights  (n_q, n_k), any real matrix expression
+  /// @throws std::invalid_argument  if it is empty, or an entry is not finite
+  /// Cost: O(n_q n_k min(n_q, n_k)), in double.
+  template <class Derived>
+  explicit Spectrum(const Eigen::MatrixBase<Derived>& weights) {
+    detail::check_at_least("rows of weights", weights.rows(), 1);
+    detail::check_at_least("columns of weights", weights.cols(), 1);
+    const Eigen::MatrixXd dense = weights.template cast<double>();
+    if (!dense.allFinite()) detail::fail_argument("weights: got an entry that is not finite");
+    values_ = Eigen::BDCSVD<Eigen::MatrixXd>(dense).singularValues();
+    tolerance_ =
+        static_cast<double>(std::max(dense.rows(), dense.cols())) * std::numeric_limits<double>::epsilon();
+  }
+
+  /// (min(n_q, n_k)), descending
+  const Vector<double>& values() const { return values_; }
+
+  /// Number of s_i > tolerance s_1: the rank as far as rounding can tell.
+  /// @param tolerance  default max(n_q, n_k) eps of double; for weights computed in float, give that of float
+  Index numerical_rank() const { return numerical_rank(tolerance_); }
+  Index numerical_rank(double tolerance) const { return (values_.array() > tolerance * values_(0)).count(); }
+
+  /// sum_i s_i^2 / s_1^2 = |A|_F^2 / |A|_2^2, 0 for A = 0   (Rudelson and Vershynin 2007)
+  double stable_rank() const { return values_(0) > 0 ? (values_ / values_(0)).squaredNorm() : 0; }
+
+  /// exp(-sum_i p_i ln p_i), p_i = s_i / sum s, 0 for A = 0: the effective rank of Roy and Vetterli (2007).
+  double entropy_rank() const {
+    if (!(values_(0) > 0)) return 0;
+    const double sum = values_.sum();
+    double entropy = 0;
+    for (const double s : values_) {
+      if (s > 0) entropy -= s / sum * std::log(s / sum);
+    }
+    return std::exp(entropy);
+  }
+
+  /// The least r with sum_{i <= r} s_i^2 >= share sum_i s_i^2: how many dimensions hold 99 % of the energy.
+  /// @throws std::invalid_argument  unless 0 < share <= 1
+  Index energy_rank(double share = 0.99) const {
+    if (!(share > 0 && share <= 1)) {
+      detail::fail_argument("share of the energy: got " + std::to_string(share) + ", expected one in (0, 1]");
+    }
+    if (!(values_(0) > 0)) return 0;
+    // What is left out, summed from its small end: share = 1 leaves nothing out.
+    const double left_out = (1 - share) * (values_ / values_(0)).squaredNorm();
+    double tail = 0;
+    Index rank = values_.size();
+    while (rank > 1) {
+      tail += std::pow(values_(rank - 1) / values_(0), 2);
+      if (tail > left_out) break;
+      --rank;
+    }
+    return rank;
+  }
+
+ private:
+  Vector<double> values_;
+  double tolerance_ = 0;
+};
+
+}  // namespace phiattn
