@@ -5,13 +5,47 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/matrix.hpp>
 
-#include <Eigen/SVD>
+#include <Eigen/Eigenvalues>
+#include <Eigen/Householder>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 
 namespace phiattn {
+
+namespace detail {
+
+/// The singular values of `a`, descending, to about n eps of the largest. Householder reflections make it bidiagonal;
+/// +-s_i are the eigenvalues of the symmetric tridiagonal matrix with 0 on its diagonal and, beside it, both diagonals of
+/// the bidiagonal one, interleaved (Golub and Kahan 1965). Eigen's BDCSVD takes five times as long to compile.
+inline Vector<double> singular_values(Eigen::MatrixXd a) {
+  if (a.rows() < a.cols()) a.transposeInPlace();
+  const double size = a.cwiseAbs().maxCoeff();
+  if (size == 0) return Vector<double>::Zero(a.cols());
+  a /= size;
+  const Index n = a.cols();
+  Vector<double> beside(2 * n - 1);
+  Vector<double> workspace(a.rows());
+  for (Index i = 0; i < n; ++i) {
+    const Index below = a.rows() - i - 1, right = n - i - 1;
+    double tau = 0;
+    auto column = a.col(i).tail(below + 1);
+    column.makeHouseholderInPlace(tau, beside(2 * i));
+    a.bottomRightCorner(below + 1, right)
+        .applyHouseholderOnTheLeft(column.tail(below), tau, workspace.data());
+    if (right == 0) break;
+    auto row = a.row(i).tail(right);
+    row.makeHouseholderInPlace(tau, beside(2 * i + 1));
+    a.bottomRightCorner(below, right)
+        .applyHouseholderOnTheRight(row.tail(right - 1).transpose(), tau, workspace.data());
+  }
+  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen;
+  eigen.computeFromTridiagonal(Vector<double>::Zero(2 * n), beside, Eigen::EigenvaluesOnly);
+  return size * eigen.eigenvalues().tail(n).reverse().cwiseMax(0);
+}
+
+}  // namespace detail
 
 /// Singular values s_1 >= s_2 >= ... of a matrix, and four answers to the question of its rank. Linear attention with m
 /// features has the weights D phi(Q) phi(K)^T, D diagonal, so that not causal its rank is at most m; that of softmax
@@ -28,7 +62,7 @@ class Spectrum {
     detail::check_at_least("columns of weights", weights.cols(), 1);
     const Eigen::MatrixXd dense = weights.template cast<double>();
     if (!dense.allFinite()) detail::fail_argument("weights: got an entry that is not finite");
-    values_ = Eigen::BDCSVD<Eigen::MatrixXd>(dense).singularValues();
+    values_ = detail::singular_values(dense);
     tolerance_ =
         static_cast<double>(std::max(dense.rows(), dense.cols())) * std::numeric_limits<double>::epsilon();
   }

@@ -61,20 +61,26 @@ inline double log_hypergeometric_0f1(double b, double x) {
 ///     e^{-x} 1F1(d; d/2; x/2) - 1 = -e^{-x} sum_k x^k / k! (1 - rho_k),   rho_k = (d)_k / (2^k (d/2)_k) <= 1
 ///
 /// with x = z^2 for positive and -r^2 for trigonometric features: |omega_1 + omega_2|^2 has the chi-square distribution
-/// of 2d degrees of freedom, and a uniform direction. The leading term is -x^2 / (2 (d + 2)): nothing cancels.
+/// of 2d degrees of freedom, and a uniform direction. The leading term is -x^2 / (2 (d + 2)): nothing cancels for x > 0
+/// or small x. For x << 0 Kummer's e^{-x/2} 1F1(-d/2; d/2; -x/2) - 1 has an error of eps e^{-x}, that of the variance.
 inline double orthogonal_covariance(double x, double d) {
   constexpr double kNegligible = 1e-18;
   constexpr double kOverflow = 700;  // beyond, the variance itself is +inf
   if (std::abs(x) > kOverflow) return 0;
+  const bool kummer = x < -1;
+  const double argument = kummer ? -x / 2 : x;
   double sum = 0;
-  double power = std::exp(-x);  // e^{-x} x^k / k!
-  double rho = 1;
-  for (double k = 0; k < 2 || std::abs(power) > kNegligible * std::abs(sum) || k < std::abs(x); ++k) {
-    sum += power * (1 - rho);
-    power *= x / (k + 1);
-    rho *= (d + k) / (d + 2 * k);
+  double power = std::exp(kummer ? argument : -x);  // times argument^k / k!
+  double rho = 1;                                   // or (-d/2)_k / (d/2)_k
+  double largest = 0;
+  for (double k = 0; k < 2 || std::abs(power) > kNegligible * largest || k < std::abs(argument); ++k) {
+    const double term = kummer ? power * rho : power * (rho - 1);
+    sum += term;
+    largest = std::max(largest, std::abs(term));
+    power *= argument / (k + 1);
+    rho *= kummer ? (k - d / 2) / (k + d / 2) : (d + k) / (d + 2 * k);
   }
-  return -sum;
+  return kummer ? sum - 1 : sum;
 }
 
 /// What one unit contributes: a frequency, or a pair of them, or its cosine and sine.
