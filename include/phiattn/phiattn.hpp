@@ -58,5 +58,11 @@
 #include <phiattn/attention/partial.hpp>
 
 #include <phiattn/analysis/error.hpp>
+#include <phiattn/analysis/planner.hpp>
+#include <phiattn/analysis/rank.hpp>
+#include <phiattn/analysis/regime.hpp>
+#include <phiattn/analysis/variance.hpp>
+
+#include <phiattn/constructions/sparse_pattern.hpp>
 
 #include <phiattn/version.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 
 // How far an approximation is from the exact result, and how far uniform attention would be.
+// Next: analysis/rank.hpp.
 
 #include <phiattn/attention/attention.hpp>
 #include <phiattn/core/check.hpp>

@@ -18,8 +18,11 @@ namespace detail {
 
 /// The singular values of `a`, descending, to about n eps of the largest. Householder reflections make it bidiagonal;
 /// +-s_i are the eigenvalues of the symmetric tridiagonal matrix with 0 on its diagonal and, beside it, both diagonals of
-/// the bidiagonal one, interleaved (Golub and Kahan 1965). Eigen's BDCSVD takes five times as long to compile.
-inline Vector<double> singular_values(Eigen::MatrixXd a) {
+/// the bidiagonal one, interleaved (Golub and Kahan 1965). Eigen's BDCSVD takes five times as long to compile; a template,
+/// so that those who do not call it compile neither.
+template <class Derived>
+Vector<double> singular_values(const Eigen::MatrixBase<Derived>& matrix) {
+  Eigen::MatrixXd a = matrix;
   if (a.rows() < a.cols()) a.transposeInPlace();
   const double size = a.cwiseAbs().maxCoeff();
   if (size == 0) return Vector<double>::Zero(a.cols());

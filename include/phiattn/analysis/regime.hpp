@@ -1,0 +1,202 @@
+#pragma once
+
+// What to expect of each map, from q and k alone. Next: constructions/sparse_pattern.hpp.
+
+#include <phiattn/attention/options.hpp>
+#include <phiattn/core/calibration.hpp>
+#include <phiattn/core/check.hpp>
+#include <phiattn/core/input.hpp>
+#include <phiattn/core/matrix.hpp>
+#include <phiattn/core/product.hpp>
+#include <phiattn/similarity.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace phiattn {
+
+struct RegimeOptions {
+  Causality causality = Causality::none;  ///< causal: the last query sees the last key
+  std::optional<double> scale =
+      std::nullopt;    ///< that of the attention to come; default: that of the similarity
+  Index queries = 64;  ///< that are looked at, evenly spaced
+};
+
+enum class Verdict {
+  useful,   ///< nearer to softmax attention than uniform attention is
+  useless,  ///< not nearer
+  breaks,   ///< normalisers are 0 or negative
+};
+
+/// What a map does to the weights of the queries looked at.
+struct Expectation {
+  double row_l1;            ///< mean_i sum_j |weight_ij - exact_ij|
+  double nonpositive_rows;  ///< share of the queries whose normaliser is not positive
+  Verdict verdict;
+};
+
+/// Statistics of softmax attention on q and k, and what maps make of it, from a few of the queries. Norms and scores are
+/// after scaling: sqrt(scale) on each side.
+class Regime {
+ public:
+  /// @param q, k  (n_q, d) and (n_k, d)
+  /// @throws std::invalid_argument  if q or k is empty, if they differ in d, or on options out of range
+  /// Cost: O((n_q + n_k) d), and O(n_k d) a query looked at.
+  Regime(const Input<double>& q, const Input<double>& k, const RegimeOptions& options = {})
+      : options_(options) {
+    detail::check_at_least("queries", options.queries, 1);
+    detail::CalibrationData data(q, k, options.scale.value_or(inverse_sqrt_scale(q.cols())));
+    const auto mean_square = [](const Matrix<double>& x) { return x.rowwise().squaredNorm().mean(); };
+    const double squares = mean_square(data.q) + mean_square(data.k);
+    const double product = data.q.colwise().mean().dot(data.k.colwise().mean());
+    query_norm_ = std::sqrt(mean_square(data.q));
+    key_norm_ = std::sqrt(mean_square(data.k));
+    sum_norm_ = std::sqrt(std::max(0.0, squares + 2 * product));
+    difference_norm_ = std::sqrt(std::max(0.0, squares - 2 * product));
+    keys_ = detail::calibration_rows("rows of k", k);
+    look_at(q, data);
+  }
+
+  double query_norm() const { return query_norm_; }  ///< root mean square of |q|
+  double key_norm() const { return key_norm_; }      ///< of |k|
+  double sum_norm() const { return sum_norm_; }      ///< of |q + k| over all pairs: z of relative_moments()
+  double difference_norm() const { return difference_norm_; }  ///< of |q - k|: r of relative_moments()
+  double score_spread() const { return score_spread_; }    ///< root mean variance of the scores of a query
+  double keys_in_sight() const { return keys_in_sight_; }  ///< mean number
+  double effective_keys() const {
+    return effective_keys_;
+  }  ///< median of exp(entropy of the weights of a query)
+
+  /// mean_i sum_j |1/n_i - exact_ij|, the distance of uniform attention: what a map must beat.
+  double uniform_row_l1() const { return uniform_row_l1_; }
+
+  /// What to expect of a map, random ones as they were drawn.
+  /// @throws std::invalid_argument  if the map is for another dimension
+  /// Cost: that of its features for n_k keys, and 2 n_k m flops a query looked at; O(n_k m) memory.
+  template <FeatureMap F>
+  Expectation expect(const F& map) const {
+    using S = typename F::Scalar;
+    detail::check_equal("dimension of the feature map", map.dimension(), "columns of k", keys_.cols());
+    const double factor = std::sqrt(options_.scale.value_or(map.default_scale(keys_.cols())));
+    const Features queries = features<true>(map, Matrix<S>((factor * queries_).template cast<S>()));
+    const Features keys = features<false>(map, Matrix<S>((factor * keys_).template cast<S>()));
+    Matrix<double> similarities(queries_.rows(), keys_.rows());
+    if constexpr (std::same_as<typename F::Kind, LogFeatureMapTag>) {
+      // The largest factor of each feature goes to the queries, so that neither side overflows.
+      const RowVector<double> largest = keys.values.colwise().maxCoeff();
+      Matrix<double> a = queries.values.rowwise() + largest;
+      a.colwise() -= a.rowwise().maxCoeff().eval();
+      const Matrix<double> b = keys.values.rowwise() - largest;
+      detail::multiply_transposed<double>(a.array().exp().matrix(), b.array().exp().matrix(), similarities);
+    } else {
+      const Vector<double> scales = (keys.log_scales.array() - keys.log_scales.maxCoeff()).exp();
+      detail::multiply_transposed<double>(queries.values, scales.asDiagonal() * keys.values, similarities);
+    }
+    return compare(similarities);
+  }
+
+ private:
+  /// Features; those of positive maps as logarithms, log-scales included.
+  struct Features {
+    Matrix<double> values;
+    Vector<double> log_scales;
+  };
+
+  template <bool kQueries, class F, class S>
+  Features features(const F& map, const Matrix<S>& x) const {
+    Matrix<S> values(x.rows(), map.feature_dimension());
+    Vector<S> log_scales(x.rows());
+    if constexpr (kQueries) {
+      // Maps that depend on positions are told each.
+      for (Index s = 0; s < x.rows(); ++s) {
+        auto value = values.middleRows(s, 1);
+        auto log_scale = log_scales.segment(s, 1);
+        const Index position = positions_[static_cast<std::size_t>(s)] + (causal() ? offset_ : 0);
+        if constexpr (LogFeatureMap<F>) {
+          map.log_query_features(x.middleRows(s, 1), position, value, log_scale);
+        } else {
+          map.signed_query_features(x.middleRows(s, 1), position, value, log_scale);
+        }
+      }
+    } else if constexpr (LogFeatureMap<F>) {
+      map.log_key_features(x, 0, values, log_scales);
+    } else {
+      map.signed_key_features(x, 0, values, log_scales);
+    }
+    Features features{values.template cast<double>(), log_scales.template cast<double>()};
+    if constexpr (LogFeatureMap<F>) features.values.colwise() += features.log_scales;
+    return features;
+  }
+
+  bool causal() const { return options_.causality == Causality::causal; }
+
+  Index sight(Index query) const {
+    return causal() ? std::clamp(query + offset_ + 1, Index{0}, keys_.rows()) : keys_.rows();
+  }
+
+  void look_at(const Input<double>& q, const detail::CalibrationData& data) {
+    offset_ = data.k.rows() - data.q.rows();
+    const Index count = std::min(options_.queries, data.q.rows());
+    for (Index s = 0; s < count; ++s) {
+      const Index query = (2 * s + 1) * data.q.rows() / (2 * count);
+      if (sight(query) > 0) positions_.push_back(query);
+    }
+    const auto rows = static_cast<Index>(positions_.size());
+    queries_.resize(rows, data.q.cols());
+    weights_ = Matrix<double>::Zero(rows, data.k.rows());
+    std::vector<double> effective;
+    for (Index s = 0; const Index query : positions_) {
+      q.slice(query, 1).load(0, 1, queries_.middleRows(s, 1));
+      const Index keys = sight(query);
+      const Vector<double> scores = data.k.topRows(keys) * data.q.row(query).transpose();
+      auto weights = weights_.row(s++).head(keys);
+      weights = (scores.array() - scores.maxCoeff()).exp().transpose();
+      weights /= weights.sum();
+      double entropy = 0;
+      for (const double w : weights) entropy -= w > 0 ? w * std::log(w) : 0;
+      effective.push_back(std::exp(entropy));
+      score_spread_ += (scores.array() - scores.mean()).square().mean() / static_cast<double>(rows);
+      keys_in_sight_ += static_cast<double>(keys) / static_cast<double>(rows);
+      uniform_row_l1_ +=
+          (weights.array() - 1 / static_cast<double>(keys)).abs().sum() / static_cast<double>(rows);
+    }
+    score_spread_ = std::sqrt(score_spread_);
+    if (effective.empty()) return;
+    const auto middle = effective.begin() + static_cast<std::ptrdiff_t>(effective.size() / 2);
+    std::nth_element(effective.begin(), middle, effective.end());
+    effective_keys_ = *middle;
+  }
+
+  Expectation compare(const Matrix<double>& similarities) const {
+    Expectation expectation{0, 0, Verdict::useful};
+    const auto rows = static_cast<double>(similarities.rows());
+    for (Index s = 0; s < similarities.rows(); ++s) {
+      const Index keys = sight(positions_[static_cast<std::size_t>(s)]);
+      const auto row = similarities.row(s).head(keys);
+      const double normaliser = row.sum();
+      if (!(normaliser > 0)) expectation.nonpositive_rows += 1 / rows;
+      expectation.row_l1 += (row / normaliser - weights_.row(s).head(keys)).cwiseAbs().sum() / rows;
+    }
+    if (expectation.nonpositive_rows > 0) {
+      expectation.verdict = Verdict::breaks;
+    } else if (!(expectation.row_l1 < uniform_row_l1_)) {
+      expectation.verdict = Verdict::useless;
+    }
+    return expectation;
+  }
+
+  RegimeOptions options_;
+  double query_norm_ = 0, key_norm_ = 0, sum_norm_ = 0, difference_norm_ = 0;
+  double score_spread_ = 0, keys_in_sight_ = 0, effective_keys_ = 0, uniform_row_l1_ = 0;
+  Index offset_ = 0;              // of the first query among the keys, when causal
+  std::vector<Index> positions_;  // of the queries looked at
+  Matrix<double> queries_;        // those, before scaling
+  Matrix<double> keys_;           // all, before scaling
+  Matrix<double> weights_;        // of softmax attention, (queries looked at, n_k)
+};
+
+}  // namespace phiattn
