@@ -1,5 +1,5 @@
 #!/bin/sh
-# From a fresh clone to a result:  sh cmake/run.sh demo|test|asan|bench [arguments of the program]
+# From a fresh clone to a result:  sh cmake/run.sh demo|test|asan|bench|figures [arguments of the program]
 set -eu
 
 say() { printf '\n== %s\n' "$*"; }
@@ -15,12 +15,14 @@ case $task in
   demo) program=examples/compare packages= ;;
   test | asan) program= packages='catch2 nlohmann-json3-dev' ;;
   bench) program=bench/attention_bench packages=libbenchmark-dev ;;
+  figures) program=bench/figures/figures packages=$(works command -v gnuplot || echo gnuplot-nox) ;;
   *)
-    echo "usage: sh $0 demo|test|asan|bench [arguments of the program]
+    echo "usage: sh $0 demo|test|asan|bench|figures [arguments of the program]
   demo   build the examples and run the comparison of softmax and linear attention
   test   build and run the tests
   asan   the same under address and undefined-behaviour sanitizers
-  bench  build and run the benchmarks" >&2
+  bench  build and run the benchmarks
+  figures  compute the claims and, if there is gnuplot, draw them, in build/figures/results; --full takes longer" >&2
     exit 2
     ;;
 esac
@@ -59,5 +61,14 @@ say "Building in $root/build/$task"
 (cd "$root" && cmake --workflow --preset "$task")
 if [ -n "$program" ]; then
   say "Running $program $*"
+  if [ "$task" = figures ]; then set -- --out "$root/build/figures/results" "$@"; fi
   "$root/build/$task/$program" "$@"
+fi
+if [ "$task" = figures ]; then
+  if works command -v gnuplot; then
+    say "Drawing $root/build/figures/results"
+    sh "$root/bench/figures/draw.sh" "$root/build/figures/results"
+  else
+    say "No gnuplot: the tables are in $root/build/figures/results"
+  fi
 fi

@@ -39,7 +39,8 @@ void error_by_degree(const Options& options, Claims& claims) {
   constexpr Index kDegrees = 16;
   const std::uint64_t seeds = options.full ? 50 : 12;
 
-  Csv csv(options, "error_by_degree.csv", "sigma,family,degree,row_l1,deviation,uniform");
+  Csv csv(options, "error_by_degree.csv",
+          "sigma,family,degree,median,lower_quartile,upper_quartile,mean,uniform");
   std::map<std::tuple<double, bool, Index>, double> error;
   for (const double sigma : {0.25, 0.5, 1.0, 2.0}) {
     std::map<std::pair<bool, Index>, Sample> samples;
@@ -55,9 +56,8 @@ void error_by_degree(const Options& options, Claims& claims) {
       }
     }
     for (const auto& [key, sample] : samples) {
-      error[{sigma, key.first, key.second}] = sample.mean();
-      csv.row(sigma, key.first ? "Taylor" : "exponential limit", key.second, sample.mean(),
-              sample.deviation(), uniform.mean());
+      error[{sigma, key.first, key.second}] = sample.median();
+      csv.row(sigma, key.first ? "Taylor" : "exponential limit", key.second, columns(sample), uniform.mean());
     }
   }
 
@@ -73,7 +73,8 @@ void error_by_degree(const Options& options, Claims& claims) {
   }
 
   // At as many features as the polynomial has, d = 16.
-  Csv equal(options, "polynomials_and_random_features.csv", "sigma,map,m,row_l1,deviation");
+  Csv equal(options, "polynomials_and_random_features.csv",
+            "sigma,map,m,median,lower_quartile,upper_quartile,mean");
   std::string ratios;
   for (const double sigma : {0.5, 1.0, 2.0}) {
     for (Index n = 1, m = 17; n <= (options.full ? 4 : 3); ++n, m = m * (16 + n) / n) {
@@ -89,7 +90,7 @@ void error_by_degree(const Options& options, Claims& claims) {
           if (map.name == "antithetic fixed" || map.name == "iid")
             samples[map.name].add(map.draw(regime, q, k, m, seed).row_l1);
       }
-      for (const auto& [name, sample] : samples) equal.row(sigma, name, m, sample.mean(), sample.deviation());
+      for (const auto& [name, sample] : samples) equal.row(sigma, name, m, columns(sample));
       if (n == 2) {
         ratios += text("%.3f and %.3f at σ = %g; ", samples["Taylor"].mean(),
                        samples["antithetic fixed"].mean(), sigma);

@@ -7,7 +7,7 @@ namespace figures {
 
 void kernels_in_the_plane(const Options& options, Claims& claims) {
   constexpr double kRange = 3;
-  constexpr Index kSteps = 121;
+  constexpr Index kSteps = 61;
   const Vector<double> x0 = (Vector<double>(2) << 1.5, 1).finished();
   Csv csv(options, "kernels_in_the_plane.csv", "x,y,gaussian,exponential,cosine");
   for (Index i = 0; i < kSteps; ++i) {
@@ -17,7 +17,7 @@ void kernels_in_the_plane(const Options& options, Claims& claims) {
            kRange * (2.0 * static_cast<double>(j) / (kSteps - 1) - 1))
               .finished();
       const double norms = x.norm() * x0.norm();
-      csv.row(x(0), x(1), std::exp(-(x - x0).squaredNorm() / 2), x.dot(x0),
+      csv.row(x(0), x(1), std::exp(-(x - x0).squaredNorm() / 2), std::exp(x.dot(x0)),
               norms > 0 ? x.dot(x0) / norms : 0);
     }
     csv.row();

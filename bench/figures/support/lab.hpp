@@ -61,19 +61,13 @@ struct Sample {
     for (const double x : values) sum += x / size();
     return sum;
   }
-  /// Standard deviation of one, 0 of a single one.
-  double deviation() const {
-    const double centre = mean();
-    double sum = 0;
-    for (const double x : values) sum += (x - centre) * (x - centre);
-    return values.size() < 2 ? 0 : std::sqrt(sum / (size() - 1));
-  }
   /// The element at that share of the sorted sample.
   double quantile(double share) const {
     std::vector<double> sorted = values;
     std::sort(sorted.begin(), sorted.end());
     return sorted[static_cast<std::size_t>(std::lround(share * (size() - 1)))];
   }
+  double median() const { return quantile(0.5); }
 };
 
 /// A file of comma-separated values under a line of names.
@@ -107,6 +101,12 @@ inline void parallel_for(std::size_t count, const std::function<void(std::size_t
   for (unsigned i = 1; i < std::max(1U, std::thread::hardware_concurrency()); ++i) threads.emplace_back(run);
   run();
   for (std::thread& thread : threads) thread.join();
+}
+
+/// Median, quartiles and mean: four columns. Errors can be heavy-tailed, and standard deviations then say little.
+inline std::string columns(const Sample& sample) {
+  return text("%.6g,%.6g,%.6g,%.6g", sample.median(), sample.quantile(0.25), sample.quantile(0.75),
+              sample.mean());
 }
 
 /// Slope, and R^2, of the least squares line through points.

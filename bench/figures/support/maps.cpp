@@ -2,6 +2,7 @@
 #include "maps.hpp"
 
 #include <phiattn/feature_maps/any.hpp>
+#include <phiattn/feature_maps/fourier_pairs.hpp>
 #include <phiattn/feature_maps/positive_random.hpp>
 #include <phiattn/feature_maps/trigonometric.hpp>
 #include <phiattn/projection/favor_plusplus.hpp>
@@ -48,6 +49,14 @@ const std::vector<RandomMap>& random_maps() {
              pa::sample_projection<double>(m / 2, q.cols(), {.antithetic = false, .seed = seed})));
        }}};
   return maps;
+}
+
+const RandomMap& fourier_pairs() {
+  static const RandomMap map{
+      "Fourier pairs", [](const pa::Regime& regime, const auto& q, const auto&, Index m, std::uint64_t seed) {
+        return regime.expect(pa::ExponentialPairFeatures<double>(m / 2, q.cols(), 0.75, seed));
+      }};
+  return map;
 }
 
 }  // namespace figures

@@ -26,4 +26,7 @@ struct RandomMap {
 /// FAVOR++, trigonometric. All but iid have orthogonal blocks, or what their name says in place of these.
 const std::vector<RandomMap>& random_maps();
 
+/// Independent Fourier pairs of the exponential kernel, not of the difference of q and k (Su 2020).
+const RandomMap& fourier_pairs();
+
 }  // namespace figures
