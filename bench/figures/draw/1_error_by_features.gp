@@ -8,13 +8,14 @@ set xrange [12:*]
 set format x '2^{%L}'; set logscale x 2
 set format y '%g'
 array sigmas[4] = [0.25, 0.5, 1, 2]
-array lows[4] = [0.001, 0.02, 0.25, 1]
-array highs[4] = [0.5, 2, 3, 3]
+array lows[4] = [0.001, 0.02, 0, 0]
+array highs[4] = [0.5, 2, 2.2, 2.2]
 do for [row = 0:1] { do for [column = 1:4] {
   d = row == 0 ? 16 : 64
   set lmargin at screen 0.05 + (column - 1) * 0.24; set rmargin at screen 0.05 + (column - 1) * 0.24 + 0.19
   set tmargin at screen row == 0 ? 0.94 : 0.51; set bmargin at screen row == 0 ? 0.61 : 0.18
   set title sprintf('d = %d, σ = %g', d, sigmas[column])
+  if (column < 3) { set logscale y } else { unset logscale y }
   set yrange [lows[column]:highs[column]]
   if (row == 1) { set xlabel 'features m' } else { unset xlabel }
   if (column == 1) { set ylabel 'row L1 error of the weights' } else { unset ylabel }

@@ -21,7 +21,7 @@ at2(d) = rows(sprintf('$1 == %d', d), 'dimensions.csv')
 plot at2(16) using 2:3 with linespoints lt 1 title 'C(d+n, n), d = 16', at2(16) using 2:4 with lines lt 1 dt 4 title 'Σ d^i, d = 16', \
      1024 with lines lt 11 title 'm = 1024', \
      at2(64) using 2:3 with linespoints lt 2 title 'C(d+n, n), d = 64', at2(64) using 2:4 with lines lt 2 dt 4 title 'Σ d^i, d = 64'
-set title 'at as many features, d = 16'
+set title 'Taylor and random features (antithetic, fixed radii), d = 16'
 set logscale x
 set xlabel 'features m'; set ylabel 'row L1 error of the weights'
 set xrange [14:*]; set yrange [1e-4:10]
@@ -30,6 +30,6 @@ at3(map, sigma) = rows(sprintf('$1 == %s && $2 == "%s"', sigma, map), 'polynomia
 sigmas = '0.5 1 2'
 plot for [i = 1:3] at3('Taylor', word(sigmas, i)) using 3:4:5:6 with yerrorlines lt i title 'Taylor, σ = '.word(sigmas, i), \
      at3('uniform', '1') using 3:4 with lines lt 10 dt 2 lw 0.8 title 'uniform, each σ', \
-     for [i = 1:3] at3('antithetic fixed', word(sigmas, i)) using 3:4:5:6 with yerrorlines lt i dt 4 title 'antithetic fixed, σ = '.word(sigmas, i), \
+     for [i = 1:3] at3('antithetic fixed', word(sigmas, i)) using 3:4:5:6 with yerrorlines lt i dt 4 title 'random, σ = '.word(sigmas, i), \
      for [i = 1:3] at3('uniform', word(sigmas, i)) using 3:4 with lines lt i dt 2 lw 0.8 notitle
 unset multiplot

@@ -13,8 +13,7 @@ do for [causal = 0:1] {
   plot for [i = 1:words(maps)] at(word(maps, i)) using 3:4 with linespoints lt i title word(maps, i)
 }
 set title 'spectra, full, n = 512'
-set xrange [0:540]
-unset logscale x; set format x '%g'; set logscale y 10; set format y '10^{%L}'
+unset logscale x; set xrange [0:540]; set format x '%g'; set logscale y 10; set format y '10^{%L}'
 set xlabel 'index i'; set ylabel 's_i / s_1'
 set yrange [1e-17:2]
 at(map) = rows(sprintf('$1 == 0 && $2 == "%s"', map), 'spectra.csv')
