@@ -126,14 +126,14 @@ void real_heads(const Options& options, Claims& claims) {
   const auto trimmed = [](const std::string& list) { return list.substr(0, list.size() - 2); };
   claims.add({"performer", "a trained softmax model cannot be run as Performer without retraining",
               "holds but for near-uniform heads", "row L1 at m = 1024 (uniform): " + trimmed(useful), "7"});
-  claims.add({"performer", "orthogonal frequencies beat independent ones, on real heads", "does not hold",
-              "error ratio at m = 256: " + trimmed(orthogonal), "7"});
+  claims.add({"performer", "orthogonal frequencies beat independent ones, on real heads",
+              "makes no difference", "error ratio at m = 256: " + trimmed(orthogonal), "7"});
   claims.add({"performer", "positive features beat trigonometric ones, on real heads", "holds",
               "negative normalisers of trigonometric at m = 256: " + trimmed(trig), "7"});
   claims.add({"infinite", "polynomials approximate softmax attention, on real heads",
               "holds when scores are small", "row L1 of Taylor n = 8: " + trimmed(taylor), "7"});
   claims.add({"infinite", "softmax attention has a high rank, on real heads",
-              "holds; the energy is in few dimensions",
+              "holds; near-uniform heads have their energy in few dimensions",
               "numerical rank, 99 % of the energy, of 1024: " + trimmed(rank), "7"});
   claims.add({"similarity", "distances and cosines model attention badly (withdrawn by its author)",
               "the Gaussian kernel is softmax with a bias −|k|²/2 on each key",

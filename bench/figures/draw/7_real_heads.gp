@@ -11,7 +11,7 @@ do for [h = 1:6] {
   set tmargin at screen 0.97 - row * 0.285; set bmargin at screen 0.97 - row * 0.285 - 0.215
   set title word(heads, h) noenhanced
   set xlabel row == 1 ? 'features m' : ''
-  set yrange [0:3]
+  set yrange [0:2.2]
   if (h == 6) { set key at screen 0.5,0.375 center bottom maxrows 2 width -1 } else { unset key }
   at(map) = rows(sprintf('$1 == "%s" && $2 == "%s"', word(heads, h), map), 'heads_by_features.csv')
   plot for [i = 1:words(maps)] at(word(maps, i)) using 3:4:5:6 with yerrorlines lt i title word(maps, i), \
@@ -21,6 +21,8 @@ set tmargin at screen 0.325; set bmargin at screen 0.10
 set logscale y; set format y '10^{%L}'
 set lmargin at screen 0.06; set rmargin at screen 0.48
 set title 'polynomials'
+set format x '%g'
+set ylabel 'row L1 error of the weights'
 set xlabel 'degree n'
 set yrange [1e-3:10]
 set key at screen 0.5,0.01 center bottom maxrows 2
@@ -31,6 +33,7 @@ plot for [h = 1:6] at('Taylor', word(heads, h)) using 3:4 with linespoints lt h 
 set lmargin at screen 0.56; set rmargin at screen 0.985
 set title 'spectra of the softmax weights, n = 1024'
 unset logscale x; set format x '%g'
+set xrange [0:1060]
 set xlabel 'index i'; set ylabel 's_i / s_1'
 set yrange [1e-17:2]
 unset key

@@ -14,10 +14,12 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace figures {
@@ -130,20 +132,41 @@ struct Claim {
 /// All of them: printed, and written as a table.
 class Claims {
  public:
-  void add(Claim claim) { claims_.push_back(std::move(claim)); }
+  /// Kept by text, in the order in which they come.
+  void add(Claim claim) {
+    const auto later = [&](const Claim& other) { return rank(claim.source) < rank(other.source); };
+    claims_.insert(std::find_if(claims_.begin(), claims_.end(), later), std::move(claim));
+  }
 
   void write(const Options& options) const {
     std::ofstream file(options.out / "claims.md");
     file << "| text | claim | verdict | measured | figure |\n|---|---|---|---|---|\n";
     for (const Claim& c : claims_) {
-      file << "| " << c.source << " | " << c.claim << " | " << c.verdict << " | " << c.number << " | "
-           << c.figure << " |\n";
-      std::printf("%-9s %s\n          -> %s: %s  [figure %s]\n", c.source.c_str(), c.claim.c_str(),
+      for (const std::string& cell : {c.source, c.claim, c.verdict, c.number, c.figure})
+        file << "| " << escaped(cell) << ' ';
+      file << "|\n";
+      std::printf("%-10s  %s\n            -> %s: %s  [figure %s]\n", c.source.c_str(), c.claim.c_str(),
                   c.verdict.c_str(), c.number.c_str(), c.figure.c_str());
     }
   }
 
  private:
+  static std::size_t rank(const std::string& source) {
+    constexpr const char* kSources[] = {"performer", "infinite", "sparse", "similarity"};
+    return static_cast<std::size_t>(std::find(std::begin(kSources), std::end(kSources), source) -
+                                    std::begin(kSources));
+  }
+
+  /// A bar would end the cell.
+  static std::string escaped(const std::string& cell) {
+    std::string result;
+    for (const char c : cell) {
+      if (c == '|') result += '\\';
+      result += c;
+    }
+    return result;
+  }
+
   std::vector<Claim> claims_;
 };
 
