@@ -118,7 +118,7 @@ void real_heads(const Options& options, Claims& claims) {
     useful += text("%s %.2f (%.2f); ", name, error("antithetic", 1024), r.uniform);
     orthogonal += text("%s %.2f; ", name, error("orthogonal") / error("iid"));
     trig += text("%s %.0f %%; ", name, 100 * r.random.at({"trigonometric", 256}).second.mean());
-    taylor += text("%s %.2f; ", name, r.degrees.at({true, 8}));
+    taylor += text("%s %.2g; ", name, r.degrees.at({true, 8}));
     rank += text("%s %td, %td; ", name, s.numerical_rank(), s.energy_rank());
     gaussian += text("%s %.2f, %.2f; ", name, r.gaussian, r.cosine);
     own += text("%s %.0f %%; ", name, 100 * r.own_key);
