@@ -7,8 +7,8 @@
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/matrix.hpp>
-#include <phiattn/core/output.hpp>
 #include <phiattn/core/micro_kernel.hpp>
+#include <phiattn/core/output.hpp>
 #include <phiattn/core/packet.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/random.hpp>
