@@ -141,7 +141,7 @@ inline double variance_of_mean(const UnitMoments& unit, double units, double d) 
 
 /// Bias and variance of m random features of exp(q . k), over exp(q . k), with z = |q + k| and r = |q - k|:
 ///
-///     iid                       (e^{z^2} - 1) / m                             (Choromanski et al. 2021, Lemma 2)
+///     iid                       (e^{z^2} - 1) / m                             (Choromanski et al. 2021)
 ///     antithetic                4 sinh^2(z^2/2) / m                           (the same)
 ///     trigonometric             4 sinh^2(r^2/2) / m                           (the same)
 ///     favor_plusplus            ((1-4A)^d (1-8A)^{-d/2} e^{z^2/(1-8A)} - 1) / m     (Likhosherstov et al. 2022)

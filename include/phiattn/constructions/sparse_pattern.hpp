@@ -173,7 +173,7 @@ inline Index random_projection_dimension(Index length, Index nonzeros, double ga
 ///     X1_i = U_S^T (U_S U_S^T)^{-1} b,    b_j = ln(a_ij / min_{l in S_i} a_il) + margin ln(1/eps1),    X2 = U.
 ///
 /// Ratios of nonzeros are exact; only leakage is random. Measured, not proved: with Gaussian G, k = 2, eps1 = 0.1 and
-/// margin 4, leakage is below eps1 from about d = 15.6 ln L - 20 on. (The other keys are independent of the query, and
+/// margin 4, leakage is below eps1 from about d = 14.6 ln L - 14 on (L = 64 to 2048). (The other keys are independent of the query, and
 /// a union bound over P(u . x > t |x|) <= exp(-d t^2 / 2) suggests the slope: 4 |x|^2 / ((margin - 1) ln(1/eps1))^2.)
 /// @param g  G (L, d), d >= the most nonzeros of a row
 /// @throws std::invalid_argument  on a target or G that does not fit, if eps1 is not in (0, 1), margin is not positive
