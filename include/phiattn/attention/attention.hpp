@@ -13,7 +13,8 @@ namespace phiattn {
 
 namespace detail {
 
-/// Bidirectional attention appends all and reads all; causal attention advances.
+/// Bidirectional attention appends all and reads all, unless what a memory keeps of a key depends on where the query
+/// stands (attend_around); causal attention advances.
 template <Memory M>
 AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Input<typename M::Scalar>& k,
                        const Input<typename M::Scalar>& v, const Output<typename M::Scalar>& out,
@@ -21,8 +22,13 @@ AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Inpu
   const Index n_q = q.rows();
   const Index n_k = k.rows();
   if (options.causality == Causality::none) {
-    memory.append(k, v);
-    return memory.read(q, out, options.query_offset.value_or(0));
+    const Index first = options.query_offset.value_or(0);
+    if constexpr (requires { memory.attend_around(q, k, v, out, first); }) {
+      return memory.attend_around(q, k, v, out, first);
+    } else {
+      memory.append(k, v);
+      return memory.read(q, out, first);
+    }
   }
   // Query i stands beside key i + offset: some queries come before all keys, some keys before all queries, and what
   // follows the pairs sees every key that is left in sight. Those that stand beside no key have a position all the same.

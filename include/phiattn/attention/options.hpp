@@ -34,6 +34,9 @@ struct AttentionStatus {
   Index nonpositive_rows = 0;
   Index first_nonpositive_row = -1;  // -1: none
 
+  /// Rows that a memory held inside the values it had seen, if it was asked to.
+  Index clamped_rows = 0;
+
   bool ok() const { return nonpositive_rows == 0; }
 
   void add(Index row) {
@@ -44,6 +47,7 @@ struct AttentionStatus {
   void add(const AttentionStatus& later, Index first) {
     if (ok() && !later.ok()) first_nonpositive_row = first + later.first_nonpositive_row;
     nonpositive_rows += later.nonpositive_rows;
+    clamped_rows += later.clamped_rows;
   }
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reparametrisations fitted to data. Next: projection/chi_quantile.hpp.
+// Reparametrisations fitted to data. Next: reparametrisation/scaled_side.hpp.
 //
 // They aim at a small mean of |q'_i + k'_j|^2, which rules the variance of positive random features:
 //

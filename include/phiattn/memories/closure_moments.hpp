@@ -1,0 +1,309 @@
+#pragma once
+
+// The state of one Gaussian closure. Next: memories/gaussian_closure.hpp.
+
+#include <phiattn/attention/feature_scale.hpp>
+#include <phiattn/core/exp.hpp>
+#include <phiattn/core/matrix.hpp>
+#include <phiattn/core/product.hpp>
+#include <phiattn/memories/block_memory.hpp>
+#include <phiattn/memories/closure_options.hpp>
+#include <phiattn/memories/closure_tokens.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace phiattn::detail {
+
+/// Weighted moments of keys y and values v, with weights w_j = exp(a_j) under one log-scale c = max_j a_j:
+///
+///     Z = sum w,  mu = sum w y / Z,  nu = sum w v / Z,  sum w (y - mu)(y - mu)',  sum w (y - mu)(v - nu)'
+///
+/// and what they say of exp(x . y) for queries x (see GaussianClosure). Moments are kept about means, never as raw
+/// sums, and every term of a spread is positive: nothing cancels (Chan, Golub & LeVeque 1979 give the rule of union).
+/// Z >= 1 after a block, and >= e^-40 for every row inside.
+template <class S>
+class ClosureMoments {
+ public:
+  ClosureMoments(Index d, Index dv, const ClosureOptions& options)
+      : options_(options),
+        mean_(RowVector<S>::Zero(d)),
+        value_mean_(RowVector<S>::Zero(dv)),
+        second_(Matrix<S>::Zero(is_full() ? d : 1, d)),
+        cross_(Matrix<S>::Zero(d, dv)),
+        hull_(options.clamp ? dv : 0) {}
+
+  bool empty() const { return normaliser_ == 0; }
+
+  /// Queries x (n, d) see all tokens so far.
+  AttentionStatus read(const ConstMatrixRef<S>& x, PartialRows<S> results, ClosureWork<S>& work) const {
+    if (empty()) {
+      results.set_nothing();
+      return {};
+    }
+    return read_rows(x, {}, nullptr, results, work);
+  }
+
+  void append(const ClosureTokens<S>& tokens, ClosureWork<S>& work) {
+    if (tokens.size() == 0) return;
+    take_keys(tokens, work);
+    absorb(tokens, work);
+  }
+
+  /// Row t sees all tokens so far and the first visible(t) of the block; the last row sees the whole block. Taken as
+  /// one block if that is safe, else as two halves in order. A non-finite token is unsafe: 0 * inf in the zeroed
+  /// triangle is NaN.
+  AttentionStatus advance(const ConstMatrixRef<S>& x, const ClosureTokens<S>& tokens,
+                          const VisibleTokens& visible, PartialRows<S> results, ClosureWork<S>& work) {
+    if (tokens.size() == 0) return read(x, results, work);
+    const Index n = x.rows();
+    if (n == 1 || admits(tokens, visible, n)) {
+      take_keys(tokens, work);
+      const AttentionStatus status = read_rows(x, visible, &tokens, results, work);
+      absorb(tokens, work);
+      return status;
+    }
+    const Index half = n / 2;
+    const Index early = visible(half - 1);
+    AttentionStatus status =
+        advance(x.topRows(half), tokens.slice(0, early), visible, results.slice(0, half), work);
+    status.add(advance(x.bottomRows(n - half), tokens.slice(early, tokens.size() - early),
+                       visible.after(half, early), results.slice(half, n - half), work),
+               half);
+    return status;
+  }
+
+  /// Adds the tokens of `other`, by the union of their moments.
+  void merge(const ClosureMoments& other) {
+    count_.merge(other.count_);
+    hull_.merge(other.hull_);
+    if (other.empty()) return;
+    if (empty()) {
+      mean_ = other.mean_;
+      value_mean_ = other.value_mean_;
+    }
+    raise(std::max(log_scale_, other.log_scale_));
+    const S weight = flushed_exp(other.log_scale_ - log_scale_);
+    const S sum = normaliser_ + weight * other.normaliser_;
+    const S share = weight * other.normaliser_ / sum;
+    const RowVector<S> shift = other.mean_ - mean_;
+    const RowVector<S> value_shift = other.value_mean_ - value_mean_;
+    second_ += weight * other.second_;
+    cross_ += weight * other.cross_;
+    add_shift(normaliser_ * share, shift, value_shift);
+    mean_ += share * shift;
+    value_mean_ += share * value_shift;
+    normaliser_ = sum;
+  }
+
+ private:
+  bool is_full() const { return options_.covariance == Covariance::full; }
+
+  /// Whether no token is non-finite, and no row's normaliser below e^-40 of the block's.
+  bool admits(const ClosureTokens<S>& tokens, const VisibleTokens& visible, Index n) const {
+    constexpr S kInfinity = std::numeric_limits<S>::infinity();
+    const S highest = largest(tokens.log_weights);
+    if (!(highest < kInfinity && largest(tokens.k.cwiseAbs()) < kInfinity &&
+          largest(tokens.v.cwiseAbs()) < kInfinity)) {
+      return false;
+    }
+    // The log-scale only grows along the rows: the first row that sees anything decides.
+    S running = log_scale_;
+    for (Index t = 0, seen = 0; t < n && running == kNothing<S>; ++t) {
+      for (; seen < visible(t); ++seen) running = std::max(running, tokens.log_weights(seen));
+    }
+    if (log_scale_ != kNothing<S>) {
+      for (Index j = 0; j < visible(0); ++j) running = std::max(running, tokens.log_weights(j));
+    }
+    return std::max(log_scale_, highest) - running <= kSafeGap<S>;
+  }
+
+  void raise(S log_scale) {
+    if (log_scale == log_scale_) return;
+    const S shrink = flushed_exp(log_scale_ - log_scale);
+    log_scale_ = log_scale;
+    if (normaliser_ == 0) return;
+    normaliser_ *= shrink;
+    second_ *= shrink;
+    cross_ *= shrink;
+  }
+
+  /// Raises the log-scale to take in the tokens: weights, and deviations from the means so far. With none so far, any
+  /// token may stand for the mean.
+  void take_keys(const ClosureTokens<S>& tokens, ClosureWork<S>& work) {
+    const Index m = tokens.size();
+    const S highest = largest(tokens.log_weights);
+    raise(highest > log_scale_ || std::isnan(highest) ? highest : log_scale_);
+    reserve(work.weights, m, 1);
+    auto weights = work.weights.head(m);
+    weights = (tokens.log_weights.array() - log_scale_).unaryExpr(FlushedExp<S>{});
+    if (empty()) {
+      Index first = 0;
+      while (first + 1 < m && weights(first) == 0) ++first;
+      mean_ = tokens.k.row(first);
+      value_mean_ = tokens.v.row(first);
+    }
+    reserve(work.deviations, m, mean_.size());
+    reserve(work.value_deviations, m, value_mean_.size());
+    for (Index j = 0; j < m; ++j) {
+      work.deviations.row(j) = tokens.k.row(j) - mean_;
+      work.value_deviations.row(j) = tokens.v.row(j) - value_mean_;
+    }
+  }
+
+  /// The tokens that take_keys() has prepared become part of the moments.
+  void absorb(const ClosureTokens<S>& tokens, ClosureWork<S>& work) {
+    const Index m = tokens.size();
+    for (Index j = 0; j < m; ++j) {
+      count_.add(static_cast<double>(tokens.log_counts(j)));
+      hull_.add(tokens.log_counts(j), tokens.v.row(j));
+    }
+    const auto weights = work.weights.head(m);
+    const S sum = normaliser_ + weights.sum();
+    if (sum == normaliser_) return;
+    auto deviations = work.deviations.topRows(m);
+    auto value_deviations = work.value_deviations.topRows(m);
+    work.mean.setZero(mean_.size());
+    work.value_mean.setZero(value_mean_.size());
+    for (Index j = 0; j < m; ++j) {
+      work.mean += (weights(j) / sum) * deviations.row(j);
+      work.value_mean += (weights(j) / sum) * value_deviations.row(j);
+    }
+    if (m == 1) {
+      // w (1 - w/Z)^2 + Z_0 (w/Z)^2 = Z_0 w / Z
+      if (normaliser_ != 0)
+        add_shift(normaliser_ * (weights(0) / sum), deviations.row(0), value_deviations.row(0));
+    } else {
+      add_shift(normaliser_, work.mean, work.value_mean);
+      reserve(work.weighted, m, mean_.size());
+      for (Index j = 0; j < m; ++j) {
+        deviations.row(j) -= work.mean;
+        value_deviations.row(j) -= work.value_mean;
+        work.weighted.row(j) = weights(j) * deviations.row(j);
+      }
+      const auto weighted = work.weighted.topRows(m);
+      if (is_full()) {
+        transposed_multiply_add<S>(weighted, deviations, second_);
+      } else {
+        second_.row(0) += weighted.cwiseProduct(deviations).colwise().sum();
+      }
+      transposed_multiply_add<S>(weighted, value_deviations, cross_);
+    }
+    mean_ += work.mean;
+    value_mean_ += work.value_mean;
+    normaliser_ = sum;
+  }
+
+  /// Weight on the outer products of one deviation of key and value.
+  template <class Key, class Value>
+  void add_shift(S weight, const Key& key, const Value& value) {
+    if (is_full()) {
+      for (Index l = 0; l < key.size(); ++l) second_.row(l) += (weight * key(l)) * key;
+    } else {
+      second_.row(0) += weight * key.cwiseProduct(key);
+    }
+    for (Index l = 0; l < key.size(); ++l) cross_.row(l) += (weight * key(l)) * value;
+  }
+
+  /// Rows x against the moments and, with `tokens`, against those of the block that each row sees:
+  ///
+  ///     y_j = x . (y_j - mu_0),  ybar = sum w_j y_j / Z,   Z sigma^2 = x' S_0 x + Z_0 ybar^2 + sum w_j (y_j - ybar)^2
+  ///     out = nu_0 + (tau K_0 x + sum w_j (1 + tau (y_j - ybar)) (v_j - nu_0)) / Z
+  ///
+  /// where 0 marks the moments before the block (S_0, K_0 as sums). Queries come as lengths times units, so that
+  /// squares stay in range.
+  AttentionStatus read_rows(const ConstMatrixRef<S>& x, const VisibleTokens& visible,
+                            const ClosureTokens<S>* tokens, PartialRows<S> results,
+                            ClosureWork<S>& work) const {
+    const Index n = x.rows();
+    const Index m = tokens ? tokens->size() : 0;
+    load_units(x, work);
+    const auto units = work.units.topRows(n);
+    if (is_full()) {
+      reserve(work.spread, n, x.cols());
+      multiply<S>(units, second_, work.spread.topRows(n));
+    }
+    if (work.products.rows() < n || work.products.cols() < m) {
+      work.products.resize(std::max(n, work.products.rows()), std::max(m, work.products.cols()));
+    }
+    auto products = work.products.topLeftCorner(n, m);
+    if (m > 0) multiply_transposed<S>(units, work.deviations.topRows(m), products);
+    multiply<S>(units, cross_, results.out);
+
+    LogCount count = count_;
+    RunningSpread<S> running(is_full() ? 0 : x.cols(), normaliser_, second_, work);
+    S normaliser = normaliser_;
+    for (Index t = 0, seen = 0; t < n; ++t) {
+      for (; m > 0 && seen < visible(t); ++seen) {
+        normaliser += work.weights(seen);
+        count.add(static_cast<double>(tokens->log_counts(seen)));
+        if (!is_full()) running.add(work.weights(seen), work.deviations.row(seen));
+      }
+      auto row = products.row(t);
+      if (normaliser == 0) {
+        row.setZero();
+        results.slice(t, 1).set_nothing();
+        continue;
+      }
+      const S length = work.lengths(t);
+      const auto weights = work.weights.head(seen).transpose();
+      auto y = row.head(seen);
+      const S mean = seen > 0 ? weights.dot(y) / normaliser : S(0);
+      y.array() -= mean;
+      const S variance = is_full() ? (units.row(t).dot(work.spread.row(t)) + normaliser_ * mean * mean +
+                                      (seen > 0 ? weights.dot(y.cwiseProduct(y)) : S(0))) /
+                                         normaliser
+                                   : running.variance(units.row(t)) / normaliser;
+      const S sigma = length * std::sqrt(std::max(variance, S(0)));
+      const auto frozen = static_cast<S>(options_.freezing * std::sqrt(2 * std::max(count.log(), 0.0)));
+      const S tau = sigma > frozen ? frozen / sigma : S(1);
+      const S energy = sigma > frozen ? frozen * (sigma - frozen / 2) : sigma * sigma / 2;
+      results.log_normaliser(t) =
+          log_scale_ + std::log(normaliser) + length * (units.row(t).dot(mean_) + mean) + energy;
+      results.sign(t) = 1;
+      results.out.row(t) *= tau * length / normaliser;
+      y.array() = weights.array() * (1 + (tau * length) * y.array()) / normaliser;
+      row.tail(m - seen).setZero();
+    }
+    if (m > 0) multiply_add<S>(products, work.value_deviations.topRows(m), results.out);
+    return finish(visible, tokens, results);
+  }
+
+  /// From deviations to values, inside the hull if that was asked for.
+  AttentionStatus finish(const VisibleTokens& visible, const ClosureTokens<S>* tokens,
+                         PartialRows<S> results) const {
+    AttentionStatus status;
+    ValueHull<S> hull = hull_;
+    for (Index t = 0, seen = 0; t < results.out.rows(); ++t) {
+      if (results.log_normaliser(t) == kNothing<S>) continue;
+      results.out.row(t) += value_mean_;
+      if (!options_.clamp) continue;
+      for (; tokens && seen < visible(t); ++seen) hull.add(tokens->log_counts(seen), tokens->v.row(seen));
+      if (hull.clamp(results.out.row(t))) ++status.clamped_rows;
+    }
+    return status;
+  }
+
+  void load_units(const ConstMatrixRef<S>& x, ClosureWork<S>& work) const {
+    reserve(work.units, x.rows(), x.cols());
+    reserve(work.lengths, x.rows(), 1);
+    for (Index t = 0; t < x.rows(); ++t) {
+      const S length = largest(x.row(t).cwiseAbs());
+      work.lengths(t) = length == 0 ? S(1) : length;
+      work.units.row(t) = x.row(t) / work.lengths(t);
+    }
+  }
+
+  ClosureOptions options_;
+  S log_scale_ = kNothing<S>;  // c
+  S normaliser_ = 0;           // Z e^-c
+  LogCount count_;             // N
+  RowVector<S> mean_;          // mu
+  RowVector<S> value_mean_;    // nu
+  Matrix<S> second_;           // Z S e^-c, (d, d), or (1, d) of its diagonal
+  Matrix<S> cross_;            // Z K' e^-c, (d, dv)
+  ValueHull<S> hull_;
+};
+
+}  // namespace phiattn::detail

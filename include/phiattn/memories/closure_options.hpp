@@ -1,0 +1,37 @@
+#pragma once
+
+// What a Gaussian closure is told. Next: memories/closure_tokens.hpp.
+
+#include <phiattn/core/check.hpp>
+
+#include <cmath>
+#include <string>
+
+namespace phiattn {
+
+/// Covariance of the keys: S of x' S x, or its diagonal alone.
+enum class Covariance { full, diagonal };
+
+struct ClosureOptions {
+  Covariance covariance = Covariance::full;
+
+  /// c of tau = min(1, c sqrt(2 ln N) / sigma), the inverse temperature at which N scores of deviation sigma freeze;
+  /// at least 0. Infinity takes the cap away.
+  double freezing = 0.35;
+
+  /// The covariance term may take outputs beyond the values that were seen. This holds every coordinate between the
+  /// smallest and the largest of them, and counts the rows where it had to (AttentionStatus::clamped_rows).
+  bool clamp = false;
+};
+
+namespace detail {
+
+inline const ClosureOptions& checked(const ClosureOptions& options) {
+  if (!(options.freezing >= 0)) {
+    fail_argument("freezing: got " + std::to_string(options.freezing) + ", expected a number of at least 0");
+  }
+  return options;
+}
+
+}  // namespace detail
+}  // namespace phiattn

@@ -1,0 +1,136 @@
+#pragma once
+
+// What the moments of a closure are made from, a block at a time. Next: memories/closure_moments.hpp.
+
+#include <phiattn/core/matrix.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace phiattn::detail {
+
+/// log sum_j exp(x_j), in double whatever the compute type: it counts tokens, one at a time.
+class LogCount {
+ public:
+  void add(double x) { add(x, 1); }
+  void merge(const LogCount& other) { add(other.log_scale_, other.sum_); }
+  double log() const { return log_scale_ + std::log(sum_); }
+
+ private:
+  void add(double log_scale, double sum) {
+    if (!(log_scale <= log_scale_)) {
+      sum_ *= std::exp(log_scale_ - log_scale);
+      log_scale_ = log_scale;
+    }
+    sum_ += sum * std::exp(log_scale - log_scale_);
+  }
+
+  double log_scale_ = kNothing<double>;
+  double sum_ = 0;
+};
+
+/// The keys of a block in a memory's frame, their values, their whole log-weights, and the caller's own share of
+/// those, which says how many tokens each of them is.
+template <class S>
+struct ClosureTokens {
+  ConstMatrixRef<S> k, v;
+  ConstVectorRef<S> log_weights, log_counts;
+
+  Index size() const { return k.rows(); }
+  ClosureTokens slice(Index first, Index n) const {
+    return {k.middleRows(first, n), v.middleRows(first, n), log_weights.segment(first, n),
+            log_counts.segment(first, n)};
+  }
+};
+
+/// How many tokens of a block each of its rows sees: all, row t the first t + 1, or what a table says.
+class VisibleTokens {
+ public:
+  VisibleTokens() = default;
+  explicit VisibleTokens(const Index* table) : table_(table) {}
+
+  Index operator()(Index t) const { return (table_ ? table_[t + row_] : t + row_ + 1) - taken_; }
+
+  /// The same for the rows from `row` on, with `taken` more tokens in the past.
+  VisibleTokens after(Index row, Index taken) const {
+    VisibleTokens later = *this;
+    later.row_ += row;
+    later.taken_ += taken;
+    return later;
+  }
+
+ private:
+  const Index* table_ = nullptr;
+  Index row_ = 0;
+  Index taken_ = 0;
+};
+
+/// Smallest and largest value seen in each coordinate; of none if constructed with 0 columns.
+template <class S>
+class ValueHull {
+ public:
+  explicit ValueHull(Index dv)
+      : lowest_(RowVector<S>::Constant(dv, std::numeric_limits<S>::infinity())), highest_(-lowest_) {}
+
+  template <class Row>
+  void add(S log_weight, const Row& v) {
+    if (lowest_.size() == 0 || log_weight == -std::numeric_limits<S>::infinity()) return;
+    lowest_ = lowest_.cwiseMin(v);
+    highest_ = highest_.cwiseMax(v);
+  }
+  void merge(const ValueHull& other) {
+    lowest_ = lowest_.cwiseMin(other.lowest_);
+    highest_ = highest_.cwiseMax(other.highest_);
+  }
+  /// Whether it had to.
+  template <class Row>
+  bool clamp(Row&& out) const {
+    if (!((out.array() < lowest_.array()) || (out.array() > highest_.array())).any()) return false;
+    out = out.cwiseMax(lowest_).cwiseMin(highest_);
+    return true;
+  }
+
+ private:
+  RowVector<S> lowest_, highest_;
+};
+
+/// Scratch for one block.
+template <class S>
+struct ClosureWork {
+  Matrix<S> units, deviations, value_deviations, weighted, products, spread;
+  Vector<S> weights, lengths;
+  RowVector<S> mean, value_mean, running_mean, running_second;
+};
+
+/// The diagonal second moments as a block's tokens come in, one by one (Welford 1962, with weights).
+template <class S>
+class RunningSpread {
+ public:
+  /// @param d  0: not wanted
+  RunningSpread(Index d, S normaliser, const Matrix<S>& second, ClosureWork<S>& work)
+      : normaliser_(normaliser), mean_(work.running_mean), second_(work.running_second) {
+    mean_.setZero(d);
+    if (d > 0) second_ = second.row(0);
+  }
+
+  template <class Row>
+  void add(S weight, const Row& deviation) {
+    if (weight == 0) return;
+    const S sum = normaliser_ + weight;
+    const S share = weight / sum;
+    second_ += (normaliser_ * share) * (deviation - mean_).cwiseAbs2();
+    mean_ += share * (deviation - mean_);
+    normaliser_ = sum;
+  }
+
+  template <class Row>
+  S variance(const Row& unit) const {
+    return unit.cwiseAbs2().dot(second_);
+  }
+
+ private:
+  S normaliser_;
+  RowVector<S>&mean_, &second_;
+};
+
+}  // namespace phiattn::detail
