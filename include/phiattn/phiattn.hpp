@@ -57,6 +57,12 @@
 #include <phiattn/attention/options.hpp>
 #include <phiattn/attention/partial.hpp>
 
+#include <phiattn/memories/closure_mixture.hpp>
+#include <phiattn/memories/cluster_memory.hpp>
+#include <phiattn/memories/codebook.hpp>
+#include <phiattn/memories/gaussian_closure.hpp>
+#include <phiattn/memories/window.hpp>
+
 #include <phiattn/analysis/error.hpp>
 #include <phiattn/analysis/planner.hpp>
 #include <phiattn/analysis/rank.hpp>

@@ -120,11 +120,11 @@ TEMPLATE_TEST_CASE("no queries, no keys, no values", "[laws]", float, double) {
   }
 }
 
-TEMPLATE_TEST_CASE("without dimensions kernels attend uniformly, and maps refuse", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("without dimensions kernels attend uniformly, and what needs them refuses", "[laws]", float, double) {
   CAPTURE(kSeed);
   for (const auto& similarity : all_cases<TestType>()) {
     CAPTURE(similarity.name);
-    if (similarity.has_features) {
+    if (similarity.needs_dimension) {
       CHECK_THROWS_AS(similarity.memory(0, 2, {}), std::invalid_argument);
       continue;
     }

@@ -67,4 +67,32 @@ Case<S> case_of(std::string name, bool positive, Make make,
           }};
 }
 
+/// @param needs_dimension  whether it refuses d = 0
+/// @param make             (d, dv, options) -> an empty memory
+/// @param expected         d -> the similarity that it has of every pair, nearby or far
+template <class Make, class M = std::invoke_result_t<Make, Index, Index, AttentionOptions>,
+          class S = typename M::Scalar>
+Case<S> case_of_memory(std::string name, bool needs_dimension, Make make,
+                       std::function<oracle::Similarity(Index)> expected) {
+  // The memory owns the scale.
+  const auto attend = [make](const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
+                             const AttentionOptions& options) {
+    AttentionOptions call = options;
+    call.scale.reset();
+    return phiattn::attention(make(q.cols(), v.cols(), options), q, k, v, out, call);
+  };
+  return {
+      std::move(name),
+      true,
+      needs_dimension,
+      std::move(expected),
+      attend,
+      [attend](const Input<S>& q, const Input<S>& k, const AttentionOptions& options) {
+        Matrix<S> weights(q.rows(), k.rows());
+        attend(q, k, Matrix<S>::Identity(k.rows(), k.rows()), weights, options);
+        return weights;
+      },
+      [make](Index d, Index dv, const AttentionOptions& options) { return Memory<S>(make(d, dv, options)); }};
+}
+
 }  // namespace laws

@@ -89,8 +89,8 @@ static_assert(phiattn::Memory<Memory<float>> && phiattn::Memory<Memory<double>>)
 template <class S>
 struct Case {
   std::string name;
-  bool positive;      // no weight is negative
-  bool has_features;  // a feature map, not a kernel
+  bool positive;         // no weight is negative
+  bool needs_dimension;  // refuses keys without dimensions: kernels do not
 
   /// The similarity by its formula, in long double.
   std::function<oracle::Similarity(Index d)> expected;
@@ -128,6 +128,8 @@ template <class S>
 std::vector<Case<S>> dijiang_features();
 template <class S>
 std::vector<Case<S>> wrapped_maps();
+template <class S>
+std::vector<Case<S>> memories();
 
 /// Every similarity.
 template <class S>
@@ -137,7 +139,10 @@ const std::vector<Case<S>>& all_cases() {
     for (const auto& family :
          {kernels<S>, random_features<S>, taylor_features<S>, exponential_limit_features<S>, elu_features<S>,
           distance_kernels<S>, elementwise_features<S>, nystrom_features<S>, fourier_features<S>, sketches<S>,
+<<<<<<< HEAD
           dijiang_features<S>, wrapped_maps<S>}) {
+=======
+          dijiang_features<S>, memories<S>}) {
       for (auto& one : family()) all.push_back(std::move(one));
     }
     return all;

@@ -83,6 +83,14 @@ void reserve(M& matrix, Index rows, Index cols) {
   if (matrix.rows() < rows || matrix.cols() != cols) matrix.resize(std::max(rows, matrix.rows()), cols);
 }
 
+/// `numbers` as a (rows, cols) matrix, grown if need be. Its layout, and so what vectorised functions round, does not
+/// depend on what it was before.
+template <class S>
+Eigen::Map<Matrix<S>> shaped(Vector<S>& numbers, Index rows, Index cols) {
+  if (numbers.size() < rows * cols) numbers.resize(rows * cols);
+  return {numbers.data(), rows, cols};
+}
+
 /// A block of queries and keys in the compute type, and its results.
 template <class S>
 struct BlockBuffers {

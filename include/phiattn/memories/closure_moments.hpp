@@ -224,10 +224,7 @@ class ClosureMoments {
       reserve(work.spread, n, x.cols());
       multiply<S>(units, second_, work.spread.topRows(n));
     }
-    if (work.products.rows() < n || work.products.cols() < m) {
-      work.products.resize(std::max(n, work.products.rows()), std::max(m, work.products.cols()));
-    }
-    auto products = work.products.topLeftCorner(n, m);
+    auto products = shaped(work.products, n, m);
     if (m > 0) multiply_transposed<S>(units, work.deviations.topRows(m), products);
     multiply<S>(units, cross_, results.out);
 

@@ -97,8 +97,8 @@ class ValueHull {
 /// Scratch for one block.
 template <class S>
 struct ClosureWork {
-  Matrix<S> units, deviations, value_deviations, weighted, products, spread;
-  Vector<S> weights, lengths;
+  Matrix<S> units, deviations, value_deviations, weighted, spread;
+  Vector<S> weights, lengths, products;
   RowVector<S> mean, value_mean, running_mean, running_second;
 };
 

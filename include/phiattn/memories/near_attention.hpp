@@ -23,7 +23,8 @@ struct Band {
 
 template <class S>
 struct NearWork {
-  Matrix<S> queries, weights;
+  Matrix<S> queries;
+  Vector<S> weights;
 };
 
 /// Partial results of exp(scale q . k) over a band. Cost: 2 n m (d + dv) flops for n queries and m tokens, and an
@@ -39,10 +40,7 @@ void attend_near(const ConstMatrixRef<S>& q, S scale, const TokenRows<S>& tokens
   }
   reserve(work.queries, n, q.cols());
   work.queries.topRows(n) = scale * q;
-  if (work.weights.rows() < n || work.weights.cols() < m) {
-    work.weights.resize(std::max(n, work.weights.rows()), std::max(m, work.weights.cols()));
-  }
-  auto weights = work.weights.topLeftCorner(n, m);
+  auto weights = shaped(work.weights, n, m);
   multiply_transposed<S>(work.queries.topRows(n), tokens.k, weights);
   for (Index t = 0; t < n; ++t) {
     const Index begin = band.begin(t, m);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Exact attention nearby, any memory beyond. Next: memories/closure_mixture.hpp.
+// Exact attention nearby, any memory beyond. Next: analysis/error.hpp.
 
 #include <phiattn/attention/memory.hpp>
 #include <phiattn/kernels/exponential.hpp>
