@@ -60,6 +60,7 @@
 #include <phiattn/memories/closure_mixture.hpp>
 #include <phiattn/memories/cluster_memory.hpp>
 #include <phiattn/memories/codebook.hpp>
+#include <phiattn/memories/forgetful_memory.hpp>
 #include <phiattn/memories/gaussian_closure.hpp>
 #include <phiattn/memories/window.hpp>
 

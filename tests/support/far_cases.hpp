@@ -20,9 +20,25 @@ struct FarCase {
 
 inline constexpr Index kFarDimension = 5;
 
-/// Closures, mixtures and clusters of keys of kFarDimension: laws/cases_far_memories.cpp.
+/// Of keys of kFarDimension: laws/cases_far_*.cpp.
 template <class S>
-const std::vector<FarCase<S>>& far_cases();
+std::vector<FarCase<S>> far_closures();
+template <class S>
+std::vector<FarCase<S>> far_mixtures();
+template <class S>
+std::vector<FarCase<S>> far_clusters();
+
+template <class S>
+const std::vector<FarCase<S>>& far_cases() {
+  static const std::vector<FarCase<S>> cases = [] {
+    std::vector<FarCase<S>> all;
+    for (const auto& family : {far_closures<S>, far_mixtures<S>, far_clusters<S>}) {
+      for (auto& one : family()) all.push_back(std::move(one));
+    }
+    return all;
+  }();
+  return cases;
+}
 
 /// Which keys a query sees exactly, and which sets of others a far memory each.
 struct Sight {

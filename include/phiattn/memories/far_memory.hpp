@@ -1,6 +1,6 @@
 #pragma once
 
-// How a window drives the memory behind it, whatever that is. Next: memories/window.hpp.
+// How a window drives the memory behind it, whatever that is. Next: memories/forgetful_memory.hpp.
 
 #include <phiattn/attention/memory.hpp>
 #include <phiattn/memories/block_memory.hpp>
