@@ -1,4 +1,4 @@
-// What compare measures. Next: known_maps.hpp.
+// What compare measures. Next: known_memories.hpp.
 #pragma once
 
 #include <phiattn/analysis/error.hpp>
@@ -43,6 +43,26 @@ struct Result {
 inline constexpr Index kWeightRows = 1024;
 inline constexpr Index kWeightColumns = 1024;
 
+/// An empty memory for values of any dv, in place of a similarity.
+template <class Make>
+struct MemoryMaker {
+  Make make;
+};
+
+template <class F>
+pa::AttentionStatus attend(const F& similarity, const pa::Input<typename F::Scalar>& q,
+                           const pa::Input<typename F::Scalar>& k, const pa::Input<typename F::Scalar>& v,
+                           const pa::Output<typename F::Scalar>& out, const pa::AttentionOptions& options) {
+  return pa::attention(similarity, q, k, v, out, options);
+}
+
+template <class Make>
+pa::AttentionStatus attend(const MemoryMaker<Make>& memory, const pa::Input<float>& q,
+                           const pa::Input<float>& k, const pa::Input<float>& v, const pa::Output<float>& out,
+                           const pa::AttentionOptions& options) {
+  return pa::attention(memory.make(v.cols()), q, k, v, out, options);
+}
+
 /// One head and causality. The maps are run in float, the reference in double.
 class Trial {
  public:
@@ -68,7 +88,7 @@ class Trial {
     const std::int64_t before = heap_meter::live();
     const auto similarity = make();
     heap_meter::reset_peak();
-    result.seconds = time([&] { result.status = pa::attention(similarity, q_, k_, v_, out, options()); });
+    result.seconds = time([&] { result.status = attend(similarity, q_, k_, v_, out, options()); });
     if (heap_meter::kHeapIsMetered) result.working_bytes = heap_meter::peak() - before;
     if constexpr (requires { similarity.feature_dimension(); })
       result.features = similarity.feature_dimension();
@@ -107,7 +127,7 @@ class Trial {
       const Index width = std::min(kWeightColumns, k.rows() - first);
       pa::Matrix<T> units = pa::Matrix<T>::Zero(k.rows(), width);
       units.middleRows(first, width).setIdentity();
-      pa::attention(similarity, last, k, units, all.middleCols(first, width), options());
+      attend(similarity, last, k, units, all.middleCols(first, width), options());
     }
     return all;
   }

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "evaluation.hpp"
+#include "known_memories.hpp"
 
 namespace examples {
 
@@ -196,11 +196,28 @@ inline std::vector<Map> other_maps() {
   };
 }
 
+/// Exact attention to the 64 nearest tokens, memories of the others.
+inline std::vector<Map> memories() {
+  using T = const Trial&;
+  return {
+      map("window", "window alone", kWhenNamed, [](T, Index) { return window_alone(); }),
+      map("closure", "closure", kByDefault,
+          [](T t, Index) { return closure_memory(pa::key_centring(t.k())); }),
+      map("closure-centred", "closure, centred *", kWhenNamed,
+          [](T t, Index) { return closure_memory(pa::centring(t.q(), t.k())); }),
+      map("mixture", "4 closures *", kWhenNamed, [](T t, Index) { return mixture_memory(t, 4); }),
+      map("mixture16", "16 closures *", kWhenNamed, [](T t, Index) { return mixture_memory(t, 16); }),
+      map("clusters", "8 of 64 clusters *", kByDefault, [](T t, Index) { return cluster_memory(t, 8, 64); }),
+      map("clusters128", "16 of 128 clust. *", kWhenNamed,
+          [](T t, Index) { return cluster_memory(t, 16, 128); }),
+  };
+}
+
 /// All of them, exact softmax first and the baseline last.
 inline std::vector<Map> known_maps(std::uint64_t seed) {
   std::vector<Map> maps{map("softmax", "exact softmax", kByDefault,
                             [](const Trial&, Index) { return pa::ExponentialKernel<float>(); })};
-  for (const auto& group : {random_maps(seed), other_maps()})
+  for (const auto& group : {memories(), random_maps(seed), other_maps()})
     maps.insert(maps.end(), group.begin(), group.end());
   return maps;
 }
