@@ -64,6 +64,7 @@
 #include <phiattn/memories/gaussian_closure.hpp>
 #include <phiattn/memories/window.hpp>
 
+#include <phiattn/analysis/cheapest_memory.hpp>
 #include <phiattn/analysis/error.hpp>
 #include <phiattn/analysis/planner.hpp>
 #include <phiattn/analysis/rank.hpp>

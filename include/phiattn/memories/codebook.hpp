@@ -21,6 +21,7 @@ namespace phiattn {
 
 struct KMeansOptions {
   Index iterations = 20;
+  Index restarts = 4;  // from other centres; the tightest clusters win
   std::uint64_t seed = 0;
 };
 
@@ -50,8 +51,7 @@ inline Vector<double> squared_distances(const Matrix<double>& x, const RowVector
 
 /// The first centre is the row nearest to the mean, each other a row drawn with probability proportional to its squared
 /// distance from the centres so far (k-means++, Arthur & Vassilvitskii 2007).
-inline Matrix<double> seed_centres(const Matrix<double>& x, Index count, std::uint64_t seed) {
-  const Philox random(seed);
+inline Matrix<double> seed_centres(const Matrix<double>& x, Index count, const Philox& random) {
   Matrix<double> centres(count, x.cols());
   Index chosen = 0;
   squared_distances(x, x.colwise().mean()).minCoeff(&chosen);
@@ -65,6 +65,37 @@ inline Matrix<double> seed_centres(const Matrix<double>& x, Index count, std::ui
   return centres;
 }
 
+/// Centres, and the sum of squared distances of the rows of x to the nearest of them.
+struct Clustering {
+  Matrix<double> centres;
+  double spread;
+};
+
+inline Clustering lloyd(const Matrix<double>& x, Matrix<double> centres, Index iterations) {
+  const Index count = centres.rows();
+  const double squares = x.squaredNorm();
+  Matrix<double> scores(x.rows(), count);
+  std::vector<Index> nearest(static_cast<std::size_t>(x.rows()));
+  for (Index iteration = 0;; ++iteration) {
+    const Vector<double> half_squares = centres.rowwise().squaredNorm() / 2;
+    nearest_centres<double>(x, centres, half_squares, scores, nearest.data());
+    Matrix<double> sums = Matrix<double>::Zero(count, x.cols());
+    Vector<double> sizes = Vector<double>::Zero(count);
+    double spread = squares;
+    for (Index t = 0; t < x.rows(); ++t) {
+      const Index c = nearest[static_cast<std::size_t>(t)];
+      sums.row(c) += x.row(t);
+      sizes(c) += 1;
+      spread += 2 * (half_squares(c) - scores(t, c));
+    }
+    const Matrix<double> before = centres;
+    for (Index c = 0; c < count; ++c) {
+      if (sizes(c) > 0) centres.row(c) = sums.row(c) / sizes(c);
+    }
+    if (iteration == iterations || centres == before) return {before, spread};
+  }
+}
+
 }  // namespace detail
 
 /// Centres (count, d) of rows x (n, d) by Lloyd's iteration (1982): each the mean of the rows nearest to it. For keys
@@ -75,28 +106,17 @@ inline Matrix<double> seed_centres(const Matrix<double>& x, Index count, std::ui
 inline Matrix<double> k_means(const Input<double>& x, Index count, const KMeansOptions& options = {}) {
   detail::check_at_least("centres", count, 1);
   detail::check_at_least("iterations", options.iterations, 0);
+  detail::check_at_least("restarts", options.restarts, 1);
   detail::check_at_least("rows of x", x.rows(), count);
   const Matrix<double> rows = detail::calibration_rows("rows of x", x);
-  Matrix<double> centres = detail::seed_centres(rows, count, options.seed);
-  Matrix<double> scores(rows.rows(), count);
-  std::vector<Index> nearest(static_cast<std::size_t>(rows.rows()));
-  for (Index iteration = 0; iteration < options.iterations; ++iteration) {
-    const Vector<double> half_squares = centres.rowwise().squaredNorm() / 2;
-    detail::nearest_centres<double>(rows, centres, half_squares, scores, nearest.data());
-    Matrix<double> sums = Matrix<double>::Zero(count, rows.cols());
-    Vector<double> sizes = Vector<double>::Zero(count);
-    for (Index t = 0; t < rows.rows(); ++t) {
-      const Index c = nearest[static_cast<std::size_t>(t)];
-      sums.row(c) += rows.row(t);
-      sizes(c) += 1;
-    }
-    const Matrix<double> before = centres;
-    for (Index c = 0; c < count; ++c) {
-      if (sizes(c) > 0) centres.row(c) = sums.row(c) / sizes(c);
-    }
-    if (centres == before) break;
+  detail::Clustering best;
+  for (Index start = 0; start < options.restarts; ++start) {
+    const auto stream = static_cast<std::uint64_t>(start);
+    auto found = detail::lloyd(rows, detail::seed_centres(rows, count, Philox(options.seed, stream)),
+                               options.iterations);
+    if (start == 0 || found.spread < best.spread) best = std::move(found);
   }
-  return centres;
+  return best.centres;
 }
 
 namespace detail {
