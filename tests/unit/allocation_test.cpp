@@ -162,4 +162,23 @@ TEST_CASE("a warmed-up memory allocates nothing", "[allocation]") {
   SECTION("signed kernel") { check_warm(KeyValueCache(PolynomialKernel<float>::taylor(2), kDv, options)); }
 }
 
+TEST_CASE("a warmed-up window decodes and advances without allocating", "[allocation]") {
+  const auto plain = Reparametrisation::shift(Vector<double>::Zero(kD), Vector<double>::Zero(kD));
+  const auto check = [](auto memory) {
+    Tokens t(512);
+    const auto decode = [&] {
+      for (Index i = 0; i < 200; ++i) memory.advance(t.q.row(i), t.k.row(i), t.v.row(i), t.out.row(i));
+    };
+    memory.advance(t.q, t.k, t.v, t.out);
+    decode();
+    const Heap decoding = heap_of(decode);
+    const Heap advancing = heap_of([&] { memory.advance(t.q, t.k, t.v, t.out); });
+    CHECK(decoding.allocations == 0);
+    CHECK(advancing.allocations == 0);
+  };
+  check(Windowed(32, GaussianClosure<float>(kD, kDv)));
+  check(Windowed(32, ClosureMixture<float>(Matrix<double>::Random(4, kD), plain, kDv)));
+  check(Windowed(32, ForgetfulMemory<float>(kDv)));
+}
+
 #endif
