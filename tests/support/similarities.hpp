@@ -139,10 +139,7 @@ const std::vector<Case<S>>& all_cases() {
     for (const auto& family :
          {kernels<S>, random_features<S>, taylor_features<S>, exponential_limit_features<S>, elu_features<S>,
           distance_kernels<S>, elementwise_features<S>, nystrom_features<S>, fourier_features<S>, sketches<S>,
-<<<<<<< HEAD
-          dijiang_features<S>, wrapped_maps<S>}) {
-=======
-          dijiang_features<S>, memories<S>}) {
+          dijiang_features<S>, wrapped_maps<S>, memories<S>}) {
       for (auto& one : family()) all.push_back(std::move(one));
     }
     return all;

@@ -123,7 +123,7 @@ TEST_CASE(
   Matrix<double> q = gaussian<double>(200, kD, kSeed);
   Matrix<double> k = gaussian<double>(300, kD, kSeed + 1);
   q.col(0).array() += 3;
-  k.block(0, 0, 5, 1).array() -= 30;
+  k.block(0, 0, 5, 1).array() -= 15;
   const Matrix<double> v = k.leftCols(kDv);
   const auto error = [&](double freezing) {
     GaussianClosure<double> closure(kD, kDv, {.freezing = freezing});

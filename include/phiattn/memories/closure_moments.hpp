@@ -225,7 +225,7 @@ class ClosureMoments {
       multiply<S>(units, second_, work.spread.topRows(n));
     }
     auto products = shaped(work.products, n, m);
-    if (m > 0) multiply_transposed<S>(units, work.deviations.topRows(m), products);
+    if (m > 0) multiply_transposed<S>(units, work.deviations.topRows(m), products, visible.diagonal());
     multiply<S>(units, cross_, results.out);
 
     LogCount count = count_;
@@ -263,7 +263,7 @@ class ClosureMoments {
       y.array() = weights.array() * (1 + (tau * length) * y.array()) / normaliser;
       row.tail(m - seen).setZero();
     }
-    if (m > 0) multiply_add<S>(products, work.value_deviations.topRows(m), results.out);
+    if (m > 0) multiply_add<S>(products, work.value_deviations.topRows(m), results.out, visible.diagonal());
     return finish(visible, tokens, results);
   }
 

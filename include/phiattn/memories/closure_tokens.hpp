@@ -3,6 +3,7 @@
 // What the moments of a closure are made from, a block at a time. Next: memories/closure_moments.hpp.
 
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/product.hpp>
 
 #include <cmath>
 #include <limits>
@@ -50,6 +51,9 @@ class VisibleTokens {
   explicit VisibleTokens(const Index* table) : table_(table) {}
 
   Index operator()(Index t) const { return (table_ ? table_[t + row_] : t + row_ + 1) - taken_; }
+
+  /// Row t sees no more than the first t + diagonal() + 1.
+  Index diagonal() const { return table_ ? kNoDiagonal : row_ - taken_; }
 
   /// The same for the rows from `row` on, with `taken` more tokens in the past.
   VisibleTokens after(Index row, Index taken) const {

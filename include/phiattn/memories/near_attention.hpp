@@ -41,7 +41,7 @@ void attend_near(const ConstMatrixRef<S>& q, S scale, const TokenRows<S>& tokens
   reserve(work.queries, n, q.cols());
   work.queries.topRows(n) = scale * q;
   auto weights = shaped(work.weights, n, m);
-  multiply_transposed<S>(work.queries.topRows(n), tokens.k, weights);
+  multiply_transposed<S>(work.queries.topRows(n), tokens.k, weights, band.last - 1);
   for (Index t = 0; t < n; ++t) {
     const Index begin = band.begin(t, m);
     const Index end = band.end(t, m);
@@ -63,7 +63,8 @@ void attend_near(const ConstMatrixRef<S>& q, S scale, const TokenRows<S>& tokens
     results.log_normaliser(t) = highest + std::log(normaliser);
   }
   if (largest(tokens.v.cwiseAbs()) < std::numeric_limits<S>::infinity()) {
-    multiply<S>(weights, tokens.v, results.out);
+    results.out.setZero();
+    multiply_add<S>(weights, tokens.v, results.out, band.last - 1);
     return;
   }
   // 0 times a non-finite value that the row does not see is NaN.
