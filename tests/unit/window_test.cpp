@@ -139,7 +139,10 @@ TEST_CASE("k-means finds separate clusters, the same ones on every run") {
 }
 
 TEST_CASE("more clusters read, less error, down to none") {
-  const auto [q, k, v] = Tokens();
+  const Tokens tokens;
+  const auto& q = tokens.q;
+  const auto& k = tokens.k;
+  const auto& v = tokens.v;
   const auto plain = Reparametrisation::shift(Vector<double>::Zero(kD), Vector<double>::Zero(kD));
   const Matrix<double> centres = k_means(k, 16);
   const Matrix<double> due = attention(ExponentialKernel<double>(), q, k, v);
@@ -155,7 +158,10 @@ TEST_CASE("more clusters read, less error, down to none") {
 }
 
 TEST_CASE("the cheapest memory is the first within the tolerance, else the best") {
-  const auto [q, k, v] = Tokens();
+  const Tokens tokens;
+  const auto& q = tokens.q;
+  const auto& k = tokens.k;
+  const auto& v = tokens.v;
   const Windowed none(2, ForgetfulMemory<double>(kDv));
   const Windowed closure(8, GaussianClosure<double>(kD, kDv));
   const Windowed exact(kN, GaussianClosure<double>(kD, kDv));

@@ -1,6 +1,6 @@
 #pragma once
 
-// The one entry point. Next: memories/block_memory.hpp.
+// The one entry point. Next: memories/token_rows.hpp.
 
 #include <phiattn/attention/key_value_cache.hpp>
 #include <phiattn/attention/linear_state.hpp>

@@ -34,7 +34,7 @@ struct AttentionStatus {
   Index nonpositive_rows = 0;
   Index first_nonpositive_row = -1;  // -1: none
 
-  /// Rows that a memory held inside the values it had seen, if it was asked to.
+  /// Rows that a memory held inside the values it had seen, if it was asked to; once for each part of it that had to.
   Index clamped_rows = 0;
 
   bool ok() const { return nonpositive_rows == 0; }

@@ -8,6 +8,7 @@
 #include <phiattn/memories/gaussian_closure.hpp>
 #include <phiattn/memories/token_frame.hpp>
 
+#include <cstddef>
 #include <vector>
 
 namespace phiattn {

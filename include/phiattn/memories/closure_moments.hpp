@@ -6,9 +6,9 @@
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>
-#include <phiattn/memories/block_memory.hpp>
 #include <phiattn/memories/closure_options.hpp>
 #include <phiattn/memories/closure_tokens.hpp>
+#include <phiattn/memories/token_rows.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -109,13 +109,9 @@ class ClosureMoments {
       return false;
     }
     // The log-scale only grows along the rows: the first row that sees anything decides.
-    S running = log_scale_;
-    for (Index t = 0, seen = 0; t < n && running == kNothing<S>; ++t) {
-      for (; seen < visible(t); ++seen) running = std::max(running, tokens.log_weights(seen));
-    }
-    if (log_scale_ != kNothing<S>) {
-      for (Index j = 0; j < visible(0); ++j) running = std::max(running, tokens.log_weights(j));
-    }
+    Index seen = visible(0);
+    for (Index t = 1; empty() && seen == 0 && t < n; ++t) seen = visible(t);
+    const S running = std::max(log_scale_, largest(tokens.log_weights.head(seen)));
     return std::max(log_scale_, highest) - running <= kSafeGap<S>;
   }
 

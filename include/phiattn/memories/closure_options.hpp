@@ -4,7 +4,6 @@
 
 #include <phiattn/core/check.hpp>
 
-#include <cmath>
 #include <string>
 
 namespace phiattn {

@@ -9,7 +9,6 @@
 #include <phiattn/memories/gaussian_closure.hpp>
 #include <phiattn/memories/token_frame.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <vector>

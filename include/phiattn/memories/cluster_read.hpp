@@ -6,8 +6,8 @@
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>
-#include <phiattn/memories/block_memory.hpp>
 #include <phiattn/memories/cluster_store.hpp>
+#include <phiattn/memories/token_rows.hpp>
 
 #include <algorithm>
 #include <cmath>

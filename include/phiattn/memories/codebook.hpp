@@ -7,8 +7,8 @@
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/random.hpp>
-#include <phiattn/memories/block_memory.hpp>
 #include <phiattn/memories/token_frame.hpp>
+#include <phiattn/memories/token_rows.hpp>
 
 #include <cstddef>
 #include <cstdint>

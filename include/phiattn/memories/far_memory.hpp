@@ -6,7 +6,6 @@
 #include <phiattn/memories/block_memory.hpp>
 
 #include <algorithm>
-#include <limits>
 
 namespace phiattn::detail {
 

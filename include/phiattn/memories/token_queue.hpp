@@ -3,7 +3,7 @@
 // Tokens that wait to leave a window. Next: memories/near_attention.hpp.
 
 #include <phiattn/core/matrix.hpp>
-#include <phiattn/memories/block_memory.hpp>
+#include <phiattn/memories/token_rows.hpp>
 
 #include <algorithm>
 

@@ -80,7 +80,7 @@ class Windowed : public detail::BlockMemory<Windowed<Far>, typename Far::Scalar>
   }
 
   /// Bidirectional attention by a window about each query: query i stands at key i + first. The memory must be empty,
-  /// and stays so.
+  /// and stays so. Keeps n_q (dv + 2) numbers, what is behind, until it meets the rest.
   AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
                                 Index first) const {
     const Index half = window_ / 2;
