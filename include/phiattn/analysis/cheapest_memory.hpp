@@ -1,6 +1,6 @@
 #pragma once
 
-// Which memory a head needs.
+// Which memory a head needs. Next: constructions/sparse_pattern.hpp.
 
 #include <phiattn/analysis/error.hpp>
 #include <phiattn/attention/attention.hpp>

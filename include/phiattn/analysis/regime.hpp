@@ -1,6 +1,6 @@
 #pragma once
 
-// What to expect of each map, from q and k alone. Next: constructions/sparse_pattern.hpp.
+// What to expect of each map, from q and k alone. Next: analysis/cheapest_memory.hpp.
 
 #include <phiattn/attention/options.hpp>
 #include <phiattn/core/calibration.hpp>
