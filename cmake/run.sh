@@ -1,5 +1,5 @@
 #!/bin/sh
-# From a fresh clone to a result:  sh cmake/run.sh demo|test|asan|bench|figures [arguments of the program]
+# From a fresh clone to a result:  sh cmake/run.sh demo|test|asan|speed|bench|figures [arguments of the program]
 set -eu
 
 say() { printf '\n== %s\n' "$*"; }
@@ -15,13 +15,15 @@ case $task in
   demo) program=examples/compare packages= ;;
   test | asan) program= packages='catch2 nlohmann-json3-dev' ;;
   bench) program=bench/attention_bench packages=libbenchmark-dev ;;
+  speed) program=bench/against_plain_eigen packages=libbenchmark-dev ;;
   figures) program=bench/figures/figures packages=$(works command -v gnuplot || echo gnuplot-nox) ;;
   *)
-    echo "usage: sh $0 demo|test|asan|bench|figures [arguments of the program]
+    echo "usage: sh $0 demo|test|asan|speed|bench|figures [arguments of the program]
   demo   build the examples and run the comparison of softmax and linear attention
   test   build and run the tests
   asan   the same under address and undefined-behaviour sanitizers
-  bench  build and run the benchmarks
+  speed  the main cases beside plain Eigen and the machine's peak
+  bench  every similarity over many shapes, by Google Benchmark
   figures  compute the claims and, if there is gnuplot, draw them, in build/figures/results; --full takes longer" >&2
     exit 2
     ;;
