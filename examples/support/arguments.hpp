@@ -1,14 +1,13 @@
 // The command line of compare. Next: inputs.hpp.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
+
+#include "command_line.hpp"
 
 namespace examples {
 
@@ -54,10 +53,6 @@ Compares approximations of softmax attention with the exact result, on real atte
 Exit code 2: bad usage, or a file that is malformed or does not fit the others.
 )";
 
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 struct Arguments {
   std::string q, k, v;             // all empty: the shipped heads
   std::vector<std::string> heads;  // empty: all
@@ -70,36 +65,6 @@ struct Arguments {
   bool json = false;
   bool help = false;
 };
-
-namespace detail {
-
-inline std::vector<std::string> split_at_commas(const std::string& flag, const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == ',') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  for (const std::string& part : parts) {
-    if (part.empty()) throw UsageError(flag + ": got '" + text + "', expected a list like A,B");
-  }
-  return parts;
-}
-
-template <class T>
-T number(const std::string& flag, const std::string& text, T least, T most) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    throw UsageError(flag + ": got '" + text + "', expected a whole number from " + std::to_string(least) +
-                     " to " + std::to_string(most));
-  }
-  return value;
-}
-
-}  // namespace detail
 
 /// @throws UsageError  saying what is wrong
 inline Arguments parse_arguments(const std::vector<std::string>& words) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "json.hpp"
 #include "npy.hpp"
 
 namespace examples {
@@ -68,16 +69,6 @@ inline Heads read_heads(const std::string& q_file, const std::string& k_file, co
   return result;
 }
 
-/// What stands behind "key": in a flat object of manifest.json, without quotes. This project writes that
-/// file, so no JSON library is needed.
-inline std::string manifest_value(const std::string& object, const std::string& key) {
-  const std::size_t found = object.find('"' + key + "\": ");
-  if (found == std::string::npos) throw std::runtime_error("manifest.json: a head without \"" + key + '"');
-  const std::size_t begin = found + key.size() + 4;
-  const std::string value = object.substr(begin, object.find_first_of(",\n}", begin) - begin);
-  return value.starts_with('"') ? value.substr(1, value.size() - 2) : value;
-}
-
 /// The heads in `folder` that its manifest.json lists and that are among `names`; all of them if that is
 /// empty.
 /// @throws std::runtime_error  if a file is missing or malformed, or a name is not known
@@ -100,8 +91,8 @@ inline Heads read_shipped_heads(const std::filesystem::path& folder, const std::
     Heads one = read_heads(stem + "_q.npy", stem + "_k.npy", stem + "_v.npy");
     Head& head = result.heads.emplace_back(std::move(one.heads.front()));
     head.name = name;
-    head.source = manifest_value(text, "source");
-    head.causal = manifest_value(text, "causal") == "true";
+    head.source = json_member(text, "source", "manifest.json");
+    head.causal = json_member(text, "causal", "manifest.json") == "true";
   }
   if (found < names.size()) throw UsageError("--heads: there are only" + known + ", each to be named once");
   if (result.heads.empty())

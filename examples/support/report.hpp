@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "json.hpp"
 #include "known_maps.hpp"
 
 namespace examples {
@@ -35,33 +36,10 @@ struct Verdict {
 
 namespace detail {
 
-inline std::string format(const char* pattern, double x) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, x);
-  return text;
-}
-
 /// 0.2655, 12.35, 1.2e-07, nan
 inline std::string error_text(double error) {
   return format(std::isfinite(error) && (error == 0 || (error >= 1e-3 && error < 1e3)) ? "%.4f" : "%.1e",
                 error);
-}
-
-inline std::string json_number(double x) { return std::isfinite(x) ? format("%.9g", x) : "null"; }
-
-inline std::string json_string(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    char escaped[8];
-    if (static_cast<unsigned char>(c) < 0x20) {
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
-      quoted += escaped;
-    } else {
-      if (c == '"' || c == '\\') quoted += '\\';
-      quoted += c;
-    }
-  }
-  return quoted + '"';
 }
 
 }  // namespace detail
@@ -92,9 +70,8 @@ inline void print_table(const Experiment& experiment) {
               "output error", "row L1", "beats uniform");
   for (const Result& result : experiment.results) {
     const std::string features = result.features ? std::to_string(*result.features) : "-";
-    const std::string memory = result.working_bytes
-                                   ? detail::format("%.0f", static_cast<double>(*result.working_bytes) / 1024)
-                                   : "-";
+    const std::string memory =
+        result.working_bytes ? format("%.0f", static_cast<double>(*result.working_bytes) / 1024) : "-";
     const char* verdict =
         result.map == experiment.uniform.map ? "baseline" : Verdict(result, experiment.uniform).text();
     std::printf("  %-20s %9s %10.2f %13s %14s %10s   %s\n", result.title.c_str(), features.c_str(),
@@ -119,13 +96,12 @@ inline void print_json(const Experiment& experiment, bool last) {
         "  {\"name\": %s, \"features\": %s, \"causal\": %s, \"seconds\": %s, \"working_bytes\": %s, "
         "\"output_error\": %s, \"row_l1\": %s, \"beats_uniform\": %s, \"nonpositive_rows\": %td, "
         "\"head\": %s}%s\n",
-        detail::json_string(r.map).c_str(), r.features ? std::to_string(*r.features).c_str() : "null",
-        experiment.causal ? "true" : "false", detail::json_number(r.seconds).c_str(),
+        json_string(r.map).c_str(), r.features ? std::to_string(*r.features).c_str() : "null",
+        experiment.causal ? "true" : "false", json_number(r.seconds).c_str(),
         r.working_bytes ? std::to_string(*r.working_bytes).c_str() : "null",
-        detail::json_number(r.output_error).c_str(), detail::json_number(r.row_l1).c_str(),
+        json_number(r.output_error).c_str(), json_number(r.row_l1).c_str(),
         Verdict(r, experiment.uniform).both() ? "true" : "false", r.status.nonpositive_rows,
-        detail::json_string(experiment.head.name).c_str(),
-        last && i + 1 == experiment.results.size() ? "" : ",");
+        json_string(experiment.head.name).c_str(), last && i + 1 == experiment.results.size() ? "" : ",");
   }
 }
 

@@ -1,0 +1,123 @@
+// The language model at work: tokens in, logits out, with any memory in each of its heads. Next: attentions.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "head_memory.hpp"
+#include "model_files.hpp"
+#include "rotary.hpp"
+
+namespace examples {
+
+/// One text, taken in a token or a block at a time. What came before is in the memories and nowhere else.
+class Decoder {
+ public:
+  /// @param memories  empty ones, head by head from the first layer on
+  Decoder(const LanguageModel& model, std::vector<HeadMemory> memories)
+      : model_(model), memories_(std::move(memories)), rotary_(model.sides.d, model.sides.rotary_base) {}
+
+  Index position() const { return position_; }
+  const std::vector<HeadMemory>& memories() const { return memories_; }
+
+  /// Rows of all heads and layers whose normaliser was not positive.
+  Index broken_rows() const { return broken_rows_; }
+
+  /// Takes in the next tokens and returns the states (n, width) that logits() makes predictions of.
+  const pa::Matrix<float>& advance(std::span<const int> tokens) {
+    const auto n = static_cast<Index>(tokens.size());
+    x_.resize(n, model_.sides.width);
+    for (Index t = 0; t < n; ++t) x_.row(t) = model_.embedding.row(tokens[static_cast<std::size_t>(t)]);
+    rotary_.move_to(position_, n);
+    for (std::size_t layer = 0; layer < model_.blocks.size(); ++layer) {
+      attend(model_.blocks[layer], static_cast<Index>(layer));
+      transform(model_.blocks[layer]);
+    }
+    position_ += n;
+    normalise(model_.last);
+    return normalised_;
+  }
+
+  /// Scores of every token of the vocabulary to come next, for rows of states.
+  template <class States>
+  pa::Matrix<float> logits(const States& states) const {
+    return states * model_.embedding.transpose();
+  }
+
+ private:
+  void normalise(const LayerNorm& norm) {
+    constexpr float kEpsilon = 1e-5f;
+    normalised_.resize(x_.rows(), x_.cols());
+    for (Index t = 0; t < x_.rows(); ++t) {
+      auto row = normalised_.row(t);
+      row = x_.row(t).array() - x_.row(t).mean();
+      const float variance = row.squaredNorm() / static_cast<float>(row.size());
+      row = row.array() / std::sqrt(variance + kEpsilon) * norm.weight.array() + norm.bias.array();
+    }
+  }
+
+  void attend(const Block& block, Index layer) {
+    const Index d = model_.sides.d;
+    const Index width = model_.sides.width;
+    normalise(block.n1);
+    qkv_.noalias() = normalised_ * block.qkv.transpose();
+    heads_.resize(x_.rows(), width);
+    for (Index head = 0; head < model_.sides.heads; ++head) {
+      auto q = qkv_.middleCols(head * d, d);
+      auto k = qkv_.middleCols(width + head * d, d);
+      rotary_.turn(q);
+      rotary_.turn(k);
+      auto& memory = memories_[static_cast<std::size_t>(layer * model_.sides.heads + head)];
+      const auto status =
+          memory.advance(q, k, qkv_.middleCols(2 * width + head * d, d), heads_.middleCols(head * d, d));
+      broken_rows_ += status.nonpositive_rows;
+    }
+    x_.noalias() += heads_ * block.projection.transpose();
+  }
+
+  void transform(const Block& block) {
+    normalise(block.n2);
+    hidden_.noalias() = normalised_ * block.up.weight.transpose();
+    for (Index t = 0; t < hidden_.rows(); ++t) {
+      hidden_.row(t) = (hidden_.row(t) + block.up.bias).unaryExpr(&gelu);
+    }
+    x_.noalias() += hidden_ * block.down.weight.transpose();
+    x_.rowwise() += block.down.bias;
+  }
+
+  /// Hendrycks & Gimpel 2016, exactly.
+  static float gelu(float x) { return x / 2 * (1 + std::erf(x / std::numbers::sqrt2_v<float>)); }
+
+  const LanguageModel& model_;
+  std::vector<HeadMemory> memories_;
+  Rotary rotary_;
+  Index position_ = 0;
+  Index broken_rows_ = 0;
+  pa::Matrix<float> x_, normalised_, qkv_, heads_, hidden_;
+};
+
+/// Tokens that a text is taken in by, so that what a block needs stays in cache.
+inline constexpr std::size_t kBlockOfTokens = 256;
+
+/// Mean of -ln p(next token), in nats, over a window of text that the decoder has not begun.
+inline double loss(Decoder decoder, const Tokens& window) {
+  double sum = 0;
+  const std::size_t n = window.size() - 1;
+  for (std::size_t first = 0; first < n; first += kBlockOfTokens) {
+    const std::size_t size = std::min(kBlockOfTokens, n - first);
+    const pa::Matrix<float> logits = decoder.logits(decoder.advance(std::span(window).subspan(first, size)));
+    for (std::size_t t = 0; t < size; ++t) {
+      const auto row = logits.row(static_cast<Index>(t)).array();
+      const float highest = row.maxCoeff();
+      const auto normaliser = static_cast<double>((row - highest).exp().sum());
+      sum += std::log(normaliser) + static_cast<double>(highest - row(window[first + t + 1]));
+    }
+  }
+  return sum / static_cast<double>(n);
+}
+
+}  // namespace examples
