@@ -25,7 +25,7 @@ class Decoder {
   const std::vector<HeadMemory>& memories() const { return memories_; }
 
   /// Rows of all heads and layers whose normaliser was not positive.
-  Index broken_rows() const { return broken_rows_; }
+  Index nonpositive_rows() const { return nonpositive_rows_; }
 
   /// Takes in the next tokens and returns the states (n, width) that logits() makes predictions of.
   const pa::Matrix<float>& advance(std::span<const int> tokens) {
@@ -74,7 +74,7 @@ class Decoder {
       auto& memory = memories_[static_cast<std::size_t>(layer * model_.sides.heads + head)];
       const auto status =
           memory.advance(q, k, qkv_.middleCols(2 * width + head * d, d), heads_.middleCols(head * d, d));
-      broken_rows_ += status.nonpositive_rows;
+      nonpositive_rows_ += status.nonpositive_rows;
     }
     x_.noalias() += heads_ * block.projection.transpose();
   }
@@ -96,7 +96,7 @@ class Decoder {
   std::vector<HeadMemory> memories_;
   Rotary rotary_;
   Index position_ = 0;
-  Index broken_rows_ = 0;
+  Index nonpositive_rows_ = 0;
   pa::Matrix<float> x_, normalised_, qkv_, heads_, hidden_;
 };
 
@@ -104,7 +104,7 @@ class Decoder {
 inline constexpr std::size_t kBlockOfTokens = 256;
 
 /// Mean of -ln p(next token), in nats, over a window of text that the decoder has not begun.
-inline double loss(Decoder decoder, const Tokens& window) {
+inline double loss(Decoder& decoder, const Tokens& window) {
   double sum = 0;
   const std::size_t n = window.size() - 1;
   for (std::size_t first = 0; first < n; first += kBlockOfTokens) {

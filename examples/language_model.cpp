@@ -1,0 +1,105 @@
+// A trained language model with other attention in the place of softmax, without retraining: loss, memory, speed,
+// and what it writes. See language_model --help.
+//
+// The rooms: support/model_arguments.hpp, model_files.hpp (tensor_file.hpp), rotary.hpp, head_memory.hpp, decoder.hpp,
+// head_sample.hpp, attentions.hpp, model_trial.hpp, vocabulary.hpp, model_report.hpp. To try a memory of your own, add
+// a line to support/attentions.hpp.
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "support/attentions.hpp"
+#include "support/model_arguments.hpp"
+#include "support/model_files.hpp"
+#include "support/model_report.hpp"
+#include "support/model_trial.hpp"
+#include "support/vocabulary.hpp"
+
+namespace {
+
+using namespace examples;
+
+constexpr int kBadInput = 2;
+constexpr Index kHeldOutWindows = 8;
+constexpr Index kCalibrationWindows = 4;
+
+/// In the order of --attentions, or of the registry.
+std::vector<Attention> chosen(const std::vector<std::string>& names) {
+  const std::vector<Attention> known = known_attentions();
+  if (names == std::vector<std::string>{"all"}) return known;
+  std::vector<Attention> result;
+  if (names.empty()) {
+    std::copy_if(known.begin(), known.end(), std::back_inserter(result),
+                 [](const auto& a) { return a.by_default; });
+  }
+  for (const std::string& name : names) {
+    const auto found =
+        std::find_if(known.begin(), known.end(), [&](const Attention& a) { return a.name == name; });
+    if (found == known.end()) {
+      std::string there;
+      for (const Attention& other : known) there += " " + other.name;
+      throw UsageError("--attentions: none is called '" + name + "'; there are:" + there);
+    }
+    result.push_back(*found);
+  }
+  return result;
+}
+
+/// The windows one after the other, again and again.
+Tokens long_text(const std::vector<Tokens>& windows, Index length) {
+  Tokens text;
+  for (std::size_t w = 0; static_cast<Index>(text.size()) < length; w = (w + 1) % windows.size()) {
+    text.insert(text.end(), windows[w].begin(), windows[w].end() - 1);
+  }
+  return text;
+}
+
+void run(const ModelArguments& arguments) {
+  const std::filesystem::path folder = PHIATTN_DATA_DIR "/model";
+  const std::vector<Attention> attentions = chosen(arguments.attentions);
+  const LanguageModel model = read_language_model(folder);
+  const Vocabulary vocabulary(folder / "vocabulary.json", static_cast<std::size_t>(model.sides.vocabulary));
+  auto windows = read_windows(folder / "heldout_tokens.npy", model.sides, kHeldOutWindows);
+  const Tokens text = long_text(windows, arguments.lengths.back());
+  windows.resize(static_cast<std::size_t>(arguments.windows));
+  const auto samples =
+      head_samples(model, read_windows(folder / "calibration_tokens.npy", model.sides, kCalibrationWindows));
+
+  double exact = std::numeric_limits<double>::quiet_NaN();
+  std::vector<ModelResult> results;
+  if (!arguments.json) print_model_table_head();
+  for (const Attention& attention : attentions) {
+    results.push_back(try_attention(attention, model, samples, windows, text, arguments.lengths));
+    if (attention.name == kExact) exact = results.back().loss;
+    if (!arguments.json) print_model_rows(results.back(), exact);
+  }
+  if (arguments.json) {
+    print_model_json(results, vocabulary);
+  } else {
+    print_written(results, {text.begin(), text.begin() + (arguments.lengths.front() - kWritten)}, vocabulary);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const ModelArguments arguments = parse_model_arguments(std::vector<std::string>(argv + 1, argv + argc));
+    if (arguments.help) {
+      std::printf("%s%s", kModelUsage.data(), kModelHelp.data());
+    } else {
+      run(arguments);
+    }
+    return 0;
+  } catch (const UsageError& error) {
+    std::fprintf(stderr, "language_model: %s\n%s", error.what(), kModelUsage.data());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "language_model: %s\n", error.what());
+  }
+  return kBadInput;
+}

@@ -1,0 +1,155 @@
+// What language_model puts in the place of softmax attention: a new one is a new line. Next: model_trial.hpp.
+#pragma once
+
+#include <phiattn/phiattn.hpp>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "head_sample.hpp"
+
+namespace examples {
+
+/// A kind of memory, made empty for a head of which a sample of calibration text is known.
+struct Attention {
+  std::string name;   // in --attentions and in JSON
+  std::string title;  // in the table; * is calibrated
+  bool by_default;    // without --attentions
+  std::function<HeadMemory(const HeadSample&)> make;
+};
+
+/// Tokens that are near.
+inline constexpr Index kNear = 64;
+
+/// Tokens of a calibration window.
+inline constexpr Index kContext = 1024;
+
+inline constexpr std::uint64_t kSeed = 0;
+inline constexpr pa::KMeansOptions kCentres{.restarts = 1, .seed = kSeed};
+
+inline const std::string kExact = "softmax";
+
+/// Behind an exact window.
+template <class Far>
+HeadMemory behind_window(Far far) {
+  return HeadMemory(pa::Windowed(kNear, std::move(far)));
+}
+
+/// The diagonal takes half of what the full covariance does. On the calibration text one closure loses less with it,
+/// and several as much.
+inline constexpr pa::ClosureOptions kDiagonal{.covariance = pa::Covariance::diagonal};
+
+inline auto closure(const HeadSample& s, const pa::ClosureOptions& options = kDiagonal) {
+  return pa::GaussianClosure<float>(s.k.cols(), s.v.cols(), options);
+}
+
+/// Centred keys, then both sides of one size in each coordinate.
+inline pa::Reparametrisation balanced(const HeadSample& s) {
+  const auto centred = pa::key_centring(s.k);
+  return centred.then(pa::diagonal_balance(centred.queries(s.q), centred.keys(s.k)));
+}
+
+inline auto mixture(const HeadSample& s, Index count) {
+  const auto r = balanced(s);
+  return pa::ClosureMixture<float>(pa::k_means(r.keys(s.k), count, kCentres), r, s.v.cols(), kDiagonal);
+}
+
+inline auto clusters(const HeadSample& s, Index top, Index count) {
+  const auto r = balanced(s);
+  return pa::ClusterMemory<float>(pa::k_means(r.keys(s.k), count, kCentres), r, s.v.cols(), {.top = top});
+}
+
+/// The cheapest memory that is within 5 % of exact attention to the last of the calibration windows. The constants are
+/// those of the windows before.
+inline HeadMemory adaptive(const HeadSample& s) {
+  constexpr double kTolerance = 0.05;
+  const HeadSample before = s.rows(0, s.q.rows() - kContext);
+  const HeadSample last = s.rows(before.q.rows(), kContext);
+  const auto small = pa::Windowed(kNear, closure(before));
+  const auto middle = pa::Windowed(kNear, mixture(before, 16));
+  const auto large = pa::Windowed(kNear, clusters(before, 8, 64));
+  const pa::AttentionOptions causal{.causality = pa::Causality::causal};
+  const auto choice =
+      pa::cheapest_memory<float>(kTolerance, last.q, last.k, last.v, causal, small, middle, large);
+  return choice.memory == 0 ? HeadMemory(small) : choice.memory == 1 ? HeadMemory(middle) : HeadMemory(large);
+}
+
+/// Memories of their own.
+inline std::vector<Attention> far_memories() {
+  using Sample = const HeadSample&;
+  return {
+      {"window", "window alone", true,
+       [](Sample s) { return behind_window(pa::ForgetfulMemory<float>(s.v.cols())); }},
+      {"closure", "closure", true, [](Sample s) { return behind_window(closure(s)); }},
+      {"closure-full", "closure, full S", false, [](Sample s) { return behind_window(closure(s, {})); }},
+      {"closure-centred", "closure, centred *", false,
+       [](Sample s) {
+         return behind_window(pa::GaussianClosure<float>(pa::centring(s.q, s.k), s.v.cols(), kDiagonal));
+       }},
+      {"mixture", "4 closures *", false, [](Sample s) { return behind_window(mixture(s, 4)); }},
+      {"mixture16", "16 closures *", true, [](Sample s) { return behind_window(mixture(s, 16)); }},
+      {"clusters4", "4 of 64 clusters *", false, [](Sample s) { return behind_window(clusters(s, 4, 64)); }},
+      {"clusters", "8 of 64 clusters *", true, [](Sample s) { return behind_window(clusters(s, 8, 64)); }},
+      {"clusters128", "16 of 128 clusters *", false,
+       [](Sample s) { return behind_window(clusters(s, 16, 128)); }},
+      {"adaptive", "cheapest within 5 % *", true, adaptive},
+      {"closure-alone", "closure, no window", false, [](Sample s) { return HeadMemory(closure(s)); }},
+  };
+}
+
+/// Feature maps in a linear state.
+inline std::vector<Attention> linear_states() {
+  using Sample = const HeadSample&;
+  constexpr Index kFeatures = 256;
+  const auto omega = [](Sample s) {
+    return pa::sample_projection<float>(kFeatures, s.k.cols(), {.seed = kSeed});
+  };
+  // One state for all maps of a kind: it is compiled once.
+  const auto state = [](auto map, Sample s) {
+    return pa::LinearState(pa::any_feature_map(std::move(map)), s.v.cols());
+  };
+  const auto linear = [=](auto make_map) {
+    return [=](Sample s) { return HeadMemory(state(make_map(s), s)); };
+  };
+  const auto performer = [=](Sample s) { return pa::PositiveRandomFeatures<float>(omega(s)); };
+  const auto centred = [=](Sample s) { return pa::Reparametrised(performer(s), pa::centring(s.q, s.k)); };
+  return {
+      {"window-performer", "window + Performer *", true,
+       [=](Sample s) { return behind_window(state(centred(s), s)); }},
+      {"performer", "Performer", true, linear(performer)},
+      {"performer-centred", "Performer, centred *", false, linear(centred)},
+      {"favor++", "FAVOR++ *", true, linear([=](Sample s) {
+         return pa::PositiveRandomFeatures<float>(
+             pa::favor_plusplus(omega(s), pa::favor_plusplus_parameter(s.q, s.k)));
+       })},
+      {"trigonometric", "trigonometric", false,
+       linear([=](Sample s) { return pa::TrigonometricFeatures<float>(omega(s)); })},
+      {"taylor", "Taylor, degree 2", false, linear([](Sample s) {
+         return pa::TensorPowerFeatures<float>(pa::TensorPower::taylor, s.k.cols(), 2);
+       })},
+      {"elu", "elu + 1", true, linear([](Sample s) { return pa::EluFeatures<float>(s.k.cols()); })},
+      {"squared-relu", "relu^2", false,
+       linear([](Sample s) { return pa::squared_relu_features<float>(s.k.cols()); })},
+      {"dpfp", "DPFP-3", false, linear([](Sample s) { return pa::DpfpFeatures<float>(s.k.cols(), 3); })},
+      {"hedgehog", "Hedgehog, W = I", false,
+       linear([](Sample s) { return pa::HedgehogFeatures<float>(s.k.cols()); })},
+      {"cosformer", "cosFormer", false,
+       linear([](Sample s) { return pa::CosformerFeatures<float>(s.k.cols(), 1024); })},
+      {"uniform", "uniform attention", true, linear([](Sample s) {
+         return pa::TensorPowerFeatures<float>(pa::TensorPower::taylor, s.k.cols(), 0);
+       })},
+  };
+}
+
+/// Exact softmax first, uniform attention last.
+inline std::vector<Attention> known_attentions() {
+  std::vector<Attention> all{{kExact, "exact softmax", true,
+                              [](const HeadSample& s) { return HeadMemory(exact_memory(s.v.cols())); }}};
+  for (const auto& group : {far_memories(), linear_states()})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+}  // namespace examples

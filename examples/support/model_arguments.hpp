@@ -1,0 +1,103 @@
+// The command line of language_model. Next: model_files.hpp.
+#pragma once
+
+#include <phiattn/core/matrix.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "command_line.hpp"
+
+namespace examples {
+
+inline constexpr std::string_view kModelUsage =
+    "usage: language_model [--attentions A,B|all] [--windows N] [--lengths N,M] [--quick | --full]\n"
+    "                      [--json] [--help]\n";
+
+inline constexpr std::string_view kModelHelp = R"(
+Runs a trained language model (4 layers of 4 heads, d = 64, 3.4 M parameters) with other attention in the
+place of softmax, without retraining: its loss on held-out text, the memory it takes, its speed, and what it
+writes.
+
+  --attentions A,B  of these, or all:
+                      softmax   exact, a cache of all keys and values
+                      window    exact over the last 64 tokens, and nothing else
+                      closure closure-full closure-centred mixture mixture16
+                                the window, and Gaussian closures of what is older: constant memory
+                      window-performer
+                                the window, and random features of what is older
+                      clusters4 clusters clusters128
+                                the window, and the 4, 8 or 16 clusters that matter of 64, 64 or 128
+                      adaptive  per head the cheapest of closure, mixture16 and clusters that is within 5 %
+                                of exact attention on calibration text
+                      closure-alone performer performer-centred favor++ trigonometric taylor elu
+                      squared-relu dpfp hedgehog cosformer
+                                no window: linear attention
+                      uniform   every token weighs the same: the least that an attention must beat
+                    Without it a dozen of them.
+  --windows N       loss over the first N of the 8 held-out windows of 1024 tokens
+  --lengths N,M     tokens behind which memory and speed are taken; 1024,4096
+  --quick           seconds: 2 windows, 1024 tokens, few attentions
+  --full            minutes: lengths up to 65536, by repeating the windows
+  --json            an array of objects, one for each attention and length; null is what is not finite or
+                    not measured
+
+Exit code 2: bad usage, or a file that is missing or malformed.
+)";
+
+struct ModelArguments {
+  std::vector<std::string> attentions;  // empty: the default ones
+  phiattn::Index windows = 8;
+  std::vector<phiattn::Index> lengths{1024, 4096};
+  bool json = false;
+  bool help = false;
+};
+
+/// Tokens that are written, one by one, up to each length.
+inline constexpr phiattn::Index kWritten = 64;
+
+/// @throws UsageError  saying what is wrong
+inline ModelArguments parse_model_arguments(const std::vector<std::string>& words) {
+  constexpr phiattn::Index kHeldOut = 8;
+  constexpr phiattn::Index kLongest = 1 << 20;
+  ModelArguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& flag = words[i];
+    const auto value = [&]() -> const std::string& {
+      if (i + 1 == words.size()) throw UsageError(flag + ": expected a value behind it");
+      return words[++i];
+    };
+    if (flag == "--help" || flag == "-h") {
+      arguments.help = true;
+    } else if (flag == "--json") {
+      arguments.json = true;
+    } else if (flag == "--attentions") {
+      arguments.attentions = detail::split_at_commas(flag, value());
+    } else if (flag == "--windows") {
+      arguments.windows = detail::number<phiattn::Index>(flag, value(), 1, kHeldOut);
+    } else if (flag == "--lengths") {
+      arguments.lengths.clear();
+      for (const std::string& text : detail::split_at_commas(flag, value())) {
+        arguments.lengths.push_back(detail::number<phiattn::Index>(flag, text, 2 * kWritten, kLongest));
+      }
+      // Each is reached from the one before.
+      for (std::size_t l = 1; l < arguments.lengths.size(); ++l) {
+        if (arguments.lengths[l] < arguments.lengths[l - 1] + 2 * kWritten) {
+          throw UsageError("--lengths: expected each to be greater by 128 or more than the one before");
+        }
+      }
+    } else if (flag == "--quick") {
+      arguments.windows = 2;
+      arguments.lengths = {1024};
+      arguments.attentions = {"softmax", "window", "closure", "clusters", "performer", "uniform"};
+    } else if (flag == "--full") {
+      arguments.lengths = {1024, 4096, 16384, 65536};
+    } else {
+      throw UsageError("unknown argument '" + flag + "'");
+    }
+  }
+  return arguments;
+}
+
+}  // namespace examples
