@@ -4,6 +4,7 @@
 
 #include <phiattn/attention/memory.hpp>
 #include <phiattn/core/check.hpp>
+#include <phiattn/core/scratch.hpp>
 #include <phiattn/memories/token_rows.hpp>
 
 #include <algorithm>
@@ -94,9 +95,9 @@ class BlockMemory {
     AttentionStatus status;
     for (Index first = 0; first < q.rows(); first += self().block_rows()) {
       const Index n = std::min(self().block_rows(), q.rows() - first);
-      const auto tokens = buffers_.load_tokens(k, v, nullptr, first, n);
-      const auto results = buffers_.results(n, v.cols());
-      status.add(self().advance_block(buffers_.load_queries(q, first, n), tokens, results), first);
+      const auto tokens = buffers_->load_tokens(k, v, nullptr, first, n);
+      const auto results = buffers_->results(n, v.cols());
+      status.add(self().advance_block(buffers_->load_queries(q, first, n), tokens, results), first);
       out.store(first, results.out);
     }
     return status;
@@ -119,24 +120,25 @@ class BlockMemory {
     check_keys_and_values(k, v, k.cols(), self().value_dimension());
     for (Index first = 0; first < k.rows(); first += self().block_rows()) {
       const Index n = std::min(self().block_rows(), k.rows() - first);
-      self().append_block(buffers_.load_tokens(k, v, log_weights, first, n));
+      self().append_block(buffers_->load_tokens(k, v, log_weights, first, n));
     }
   }
 
   template <class Store>
   AttentionStatus read_into(const Input<S>& q, Index position, const Store& store) const {
-    BlockBuffers<S> buffers;
     AttentionStatus status;
-    for (Index first = 0; first < q.rows(); first += self().block_rows()) {
-      const Index n = std::min(self().block_rows(), q.rows() - first);
-      const auto results = buffers.results(n, self().value_dimension());
-      status.add(self().read_block(buffers.load_queries(q, first, n), position + first, results), first);
-      store(first, results);
-    }
+    buffers_.with([&](BlockBuffers<S>& buffers) {
+      for (Index first = 0; first < q.rows(); first += self().block_rows()) {
+        const Index n = std::min(self().block_rows(), q.rows() - first);
+        const auto results = buffers.results(n, self().value_dimension());
+        status.add(self().read_block(buffers.load_queries(q, first, n), position + first, results), first);
+        store(first, results);
+      }
+    });
     return status;
   }
 
-  Scratch<BlockBuffers<S>> buffers_;
+  KeptScratch<BlockBuffers<S>> buffers_;
 };
 
 }  // namespace detail

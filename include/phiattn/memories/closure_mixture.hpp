@@ -2,6 +2,7 @@
 
 // Several Gaussian closures, each for the keys around a centre. Next: memories/cluster_store.hpp.
 
+#include <phiattn/core/scratch.hpp>
 #include <phiattn/memories/block_memory.hpp>
 #include <phiattn/memories/closure_moments.hpp>
 #include <phiattn/memories/codebook.hpp>
@@ -114,40 +115,41 @@ class ClosureMixture : public detail::BlockMemory<ClosureMixture<S>, S> {
 
   void append_block(const detail::TokenRows<S>& tokens) {
     load_keys(tokens);
-    for (Index g = 0; g < closures(); ++g) closure(g).append(work_.groups.tokens(g), work_.block.moments);
+    for (Index g = 0; g < closures(); ++g) closure(g).append(work_->groups.tokens(g), work_->block.moments);
   }
 
   AttentionStatus read_block(const ConstMatrixRef<S>& q, Index /*first*/,
                              detail::PartialRows<S> results) const {
-    Work work;
-    const auto x = work.block.load_queries(frame_, q);
     AttentionStatus status;
     results.set_nothing();
-    for (Index g = 0; g < closures(); ++g) {
-      if (closure(g).empty()) continue;
-      auto part = work.results.results(q.rows(), dv_);
-      status.add(closure(g).read(x, part, work.block.moments), 0);
-      detail::combine_rows<S>(results, part);
-    }
-    work.block.finish(results);
+    work_.with([&](Work& work) {
+      const auto x = work.block.load_queries(frame_, q);
+      for (Index g = 0; g < closures(); ++g) {
+        if (closure(g).empty()) continue;
+        auto part = work.results.results(q.rows(), dv_);
+        status.add(closure(g).read(x, part, work.block.moments), 0);
+        detail::combine_rows<S>(results, part);
+      }
+      work.block.finish(results);
+    });
     return status;
   }
 
   AttentionStatus advance_block(const ConstMatrixRef<S>& q, const detail::TokenRows<S>& tokens,
                                 detail::PartialRows<S> results) {
     load_keys(tokens);
-    const auto x = work_.block.load_queries(frame_, q);
+    const auto x = work_->block.load_queries(frame_, q);
     AttentionStatus status;
     results.set_nothing();
     for (Index g = 0; g < closures(); ++g) {
-      const auto keys = work_.groups.tokens(g);
+      const auto keys = work_->groups.tokens(g);
       if (closure(g).empty() && keys.size() == 0) continue;
-      auto part = work_.results.results(q.rows(), dv_);
-      status.add(closure(g).advance(x, keys, work_.groups.visible(g, q.rows()), part, work_.block.moments),
+      auto part = work_->results.results(q.rows(), dv_);
+      status.add(closure(g).advance(x, keys, work_->groups.visible(g, q.rows()), part, work_->block.moments),
                  0);
       detail::combine_rows<S>(results, part);
     }
-    work_.block.finish(results);
+    work_->block.finish(results);
     return status;
   }
 
@@ -163,8 +165,8 @@ class ClosureMixture : public detail::BlockMemory<ClosureMixture<S>, S> {
   const detail::ClosureMoments<S>& closure(Index g) const { return closures_[static_cast<std::size_t>(g)]; }
 
   void load_keys(const detail::TokenRows<S>& tokens) {
-    const auto keys = work_.block.load_keys(frame_, tokens);
-    work_.groups.sort(keys, codebook_.nearest(keys.k, work_.codebook), closures());
+    const auto keys = work_->block.load_keys(frame_, tokens);
+    work_->groups.sort(keys, codebook_.nearest(keys.k, work_->codebook), closures());
     size_ += tokens.size();
   }
 
@@ -174,7 +176,7 @@ class ClosureMixture : public detail::BlockMemory<ClosureMixture<S>, S> {
   detail::Codebook<S> codebook_;
   std::vector<detail::ClosureMoments<S>> closures_;
   Index size_ = 0;
-  detail::Scratch<Work> work_;
+  detail::KeptScratch<Work> work_;
 };
 
 static_assert(Memory<ClosureMixture<float>> && Memory<ClosureMixture<double>>);

@@ -2,6 +2,7 @@
 
 // Exact attention to the clusters that matter, a summary of the others. Next: memories/token_queue.hpp.
 
+#include <phiattn/core/scratch.hpp>
 #include <phiattn/memories/block_memory.hpp>
 #include <phiattn/memories/cluster_read.hpp>
 #include <phiattn/memories/cluster_store.hpp>
@@ -64,17 +65,18 @@ class ClusterMemory : public detail::BlockMemory<ClusterMemory<S>, S> {
   void check_dimension(const char* what, Index d) const { frame_.check_dimension(what, d); }
 
   void append_block(const detail::TokenRows<S>& tokens) {
-    const auto keys = work_.block.load_keys(frame_, tokens);
-    const auto& nearest = codebook_.nearest(keys.k, work_.codebook);
+    const auto keys = work_->block.load_keys(frame_, tokens);
+    const auto& nearest = codebook_.nearest(keys.k, work_->codebook);
     for (Index j = 0; j < keys.size(); ++j) add(keys, j, nearest[static_cast<std::size_t>(j)]);
     size_ += tokens.size();
   }
 
   AttentionStatus read_block(const ConstMatrixRef<S>& q, Index /*first*/,
                              detail::PartialRows<S> results) const {
-    Work work;
-    work.read.versions.of.clear();
-    read_rows(q, results, work);
+    work_.with([&](Work& work) {
+      work.read.versions.of.clear();
+      read_rows(q, results, work);
+    });
     return {};
   }
 
@@ -88,16 +90,16 @@ class ClusterMemory : public detail::BlockMemory<ClusterMemory<S>, S> {
       }
       return {};
     }
-    auto& versions = work_.read.versions;
+    auto& versions = work_->read.versions;
     versions.of.clear();
     if (n == 1) {
       append_block(tokens);
-      read_rows(q, results, work_);
+      read_rows(q, results, *work_);
       return {};
     }
-    work_.before = summaries_;
-    const auto keys = work_.block.load_keys(frame_, tokens);
-    const auto& nearest = codebook_.nearest(keys.k, work_.codebook);
+    work_->before = summaries_;
+    const auto keys = work_->block.load_keys(frame_, tokens);
+    const auto& nearest = codebook_.nearest(keys.k, work_->codebook);
     versions.summaries.resize(n, frame_.dimension(), dv_);
     for (Index j = 0; j < n; ++j) {
       const Index c = nearest[static_cast<std::size_t>(j)];
@@ -106,7 +108,7 @@ class ClusterMemory : public detail::BlockMemory<ClusterMemory<S>, S> {
       versions.of.push_back(c);
     }
     size_ += n;
-    read_rows(q, results, work_);
+    read_rows(q, results, *work_);
     return {};
   }
 
@@ -149,7 +151,7 @@ class ClusterMemory : public detail::BlockMemory<ClusterMemory<S>, S> {
   detail::ClusterSummaries<S> summaries_;
   std::vector<detail::ClusterBucket<S>> buckets_;
   Index size_ = 0;
-  detail::Scratch<Work> work_;
+  detail::KeptScratch<Work> work_;
 };
 
 static_assert(Memory<ClusterMemory<float>> && Memory<ClusterMemory<double>>);

@@ -2,6 +2,7 @@
 
 // Softmax attention in closed form, if keys were Gaussian. Next: memories/codebook.hpp.
 
+#include <phiattn/core/scratch.hpp>
 #include <phiattn/memories/block_memory.hpp>
 #include <phiattn/memories/closure_moments.hpp>
 #include <phiattn/memories/token_frame.hpp>
@@ -98,24 +99,25 @@ class GaussianClosure : public detail::BlockMemory<GaussianClosure<S>, S> {
   void check_dimension(const char* what, Index d) const { frame_.check_dimension(what, d); }
 
   void append_block(const detail::TokenRows<S>& tokens) {
-    moments_.append(block_.load_keys(frame_, tokens), block_.moments);
+    moments_.append(block_->load_keys(frame_, tokens), block_->moments);
     size_ += tokens.size();
   }
 
   AttentionStatus read_block(const ConstMatrixRef<S>& q, Index /*first*/,
                              detail::PartialRows<S> results) const {
-    detail::ClosureBlock<S> block;
-    const AttentionStatus status = moments_.read(block.load_queries(frame_, q), results, block.moments);
-    block.finish(results);
-    return status;
+    return block_.with([&](detail::ClosureBlock<S>& block) {
+      const AttentionStatus status = moments_.read(block.load_queries(frame_, q), results, block.moments);
+      block.finish(results);
+      return status;
+    });
   }
 
   AttentionStatus advance_block(const ConstMatrixRef<S>& q, const detail::TokenRows<S>& tokens,
                                 detail::PartialRows<S> results) {
-    const auto keys = block_.load_keys(frame_, tokens);
+    const auto keys = block_->load_keys(frame_, tokens);
     const AttentionStatus status =
-        moments_.advance(block_.load_queries(frame_, q), keys, {}, results, block_.moments);
-    block_.finish(results);
+        moments_.advance(block_->load_queries(frame_, q), keys, {}, results, block_->moments);
+    block_->finish(results);
     size_ += tokens.size();
     return status;
   }
@@ -126,7 +128,7 @@ class GaussianClosure : public detail::BlockMemory<GaussianClosure<S>, S> {
   Index dv_;
   detail::ClosureMoments<S> moments_;
   Index size_ = 0;
-  detail::Scratch<detail::ClosureBlock<S>> block_;
+  detail::KeptScratch<detail::ClosureBlock<S>> block_;
 };
 
 static_assert(Memory<GaussianClosure<float>> && Memory<GaussianClosure<double>>);

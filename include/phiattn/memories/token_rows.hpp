@@ -63,17 +63,6 @@ void combine_rows(PartialRows<S> a, const PartialRows<S>& b) {
   }
 }
 
-/// Scratch that copies do not share: they start without.
-template <class T>
-struct Scratch : T {
-  Scratch() = default;
-  Scratch(const Scratch&) : T() {}
-  Scratch& operator=(const Scratch&) { return *this; }
-  Scratch(Scratch&&) noexcept = default;
-  Scratch& operator=(Scratch&&) noexcept = default;
-  ~Scratch() = default;
-};
-
 /// Makes room for (rows, cols) without giving any up.
 template <class M>
 void reserve(M& matrix, Index rows, Index cols) {

@@ -3,6 +3,7 @@
 // Exact attention nearby, any memory beyond. Next: analysis/error.hpp.
 
 #include <phiattn/attention/memory.hpp>
+#include <phiattn/core/scratch.hpp>
 #include <phiattn/kernels/exponential.hpp>
 #include <phiattn/memories/block_memory.hpp>
 #include <phiattn/memories/far_memory.hpp>
@@ -139,13 +140,14 @@ class Windowed : public detail::BlockMemory<Windowed<Far>, typename Far::Scalar>
   }
 
   AttentionStatus read_block(const ConstMatrixRef<S>& q, Index first, detail::PartialRows<S> results) const {
-    Work work;
-    const Index n = q.rows();
-    detail::attend_near<S>(q, scale_for(q.cols()), near_.all(), {-n, near_.size()}, results, work.near);
-    auto far = work.far_results.results(n, value_dimension());
     AttentionStatus status;
-    status.clamped_rows = detail::read_far<Far, S>(far_, q, first, far).clamped_rows;
-    detail::combine_rows<S>(results, far);
+    work_.with([&](Work& work) {
+      const Index n = q.rows();
+      detail::attend_near<S>(q, scale_for(q.cols()), near_.all(), {-n, near_.size()}, results, work.near);
+      auto far = work.far_results.results(n, value_dimension());
+      status.clamped_rows = detail::read_far<Far, S>(far_, q, first, far).clamped_rows;
+      detail::combine_rows<S>(results, far);
+    });
     add_nonpositive(results, 0, status);
     return status;
   }
@@ -157,10 +159,10 @@ class Windowed : public detail::BlockMemory<Windowed<Far>, typename Far::Scalar>
     const Index held = near_.size();
     take(tokens);
     detail::attend_near<S>(q, scale_for(q.cols()), near_.all(), {held + 1 - window_, held + 1}, results,
-                           work_.near);
+                           work_->near);
     // Row t sees one token leave if the window is full by then.
     const Index before = std::min(window_ - held, n);
-    auto far = work_.far_results.results(n, value_dimension());
+    auto far = work_->far_results.results(n, value_dimension());
     AttentionStatus status;
     status.clamped_rows =
         detail::read_far<Far, S>(far_, q.topRows(before), position, far.slice(0, before)).clamped_rows +
@@ -202,7 +204,7 @@ class Windowed : public detail::BlockMemory<Windowed<Far>, typename Far::Scalar>
   detail::TokenQueue<S> near_;
   std::optional<double> scale_;
   std::optional<Index> dimension_;
-  detail::Scratch<Work> work_;
+  detail::KeptScratch<Work> work_;
 };
 
 }  // namespace phiattn
