@@ -122,17 +122,12 @@ class LinearState {
     Vector<S> query_log_scale, key_log_scale, normaliser;
   };
 
-  template <class M>
-  static void reserve(M& matrix, Index rows, Index cols) {
-    if (matrix.rows() < rows || matrix.cols() != cols) matrix.resize(rows, cols);
-  }
-
   /// Rows of features are whole packets, and a packet more where rows would otherwise lie a multiple of 2 KiB apart: all
   /// the numbers of one feature would then share a few lines of the first-level cache.
   void reserve_features(Matrix<S>& features, Index rows) const {
     Index cols = detail::padded<S>(map_.feature_dimension());
     if (cols * Index{sizeof(S)} % 2048 == 0) cols += detail::kPacket<S>;
-    reserve(features, rows, cols);
+    detail::reserve(features, rows, cols);
   }
 
   /// Rows [begin, begin + n) of a chunk's features.
@@ -169,14 +164,14 @@ class LinearState {
   }
 
   void load_keys(const Input<S>& k, const Input<S>& v, const Input<S>* log_weights, Index first, Index n) {
-    reserve(work_->tokens, n, map_.dimension());
-    reserve(work_->values, n, value_dimension());
+    detail::reserve(work_->tokens, n, map_.dimension());
+    detail::reserve(work_->values, n, value_dimension());
     reserve_features(work_->keys, n);
-    reserve(work_->key_log_scale, n, 1);
+    detail::reserve(work_->key_log_scale, n, 1);
     k.load(first, root_scale_, work_->tokens.topRows(n));
     v.load(first, S(1), work_->values.topRows(n));
     if (log_weights) {
-      reserve(work_->log_weights, n, 1);
+      detail::reserve(work_->log_weights, n, 1);
       detail::load_log_weights<S>(*log_weights, first, work_->log_weights.topRows(n),
                                   work_->tokens.topRows(n), work_->values.topRows(n));
     }
@@ -192,11 +187,11 @@ class LinearState {
   }
 
   void load_queries(Work& work, const Input<S>& q, Index first, Index n, Index position) const {
-    reserve(work.tokens, n, map_.dimension());
+    detail::reserve(work.tokens, n, map_.dimension());
     reserve_features(work.queries, n);
-    reserve(work.query_log_scale, n, 1);
-    reserve(work.normaliser, n, 1);
-    reserve(work.out, n, value_dimension());
+    detail::reserve(work.query_log_scale, n, 1);
+    detail::reserve(work.normaliser, n, 1);
+    detail::reserve(work.out, n, value_dimension());
     q.load(first, root_scale_, work.tokens.topRows(n));
     auto queries = features(work.queries, 0, n);
     auto log_scale = work.query_log_scale.head(n);

@@ -4,6 +4,7 @@
 
 #include <phiattn/core/matrix.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -25,6 +26,12 @@ void with_scratch(Index rows, Index cols, const Use& use) {
     Matrix<S> numbers(rows, cols);
     use(Eigen::Map<Matrix<S>>(numbers.data(), rows, cols));
   }
+}
+
+/// Makes room for (rows, cols) without giving any up.
+template <class M>
+void reserve(M& matrix, Index rows, Index cols) {
+  if (matrix.rows() < rows || matrix.cols() != cols) matrix.resize(std::max(rows, matrix.rows()), cols);
 }
 
 /// Scratch that an object keeps for its calls, so that a warmed-up object allocates nothing. Const calls may run at the

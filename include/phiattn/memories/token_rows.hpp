@@ -5,6 +5,7 @@
 #include <phiattn/attention/memory.hpp>
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/scratch.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -61,12 +62,6 @@ void combine_rows(PartialRows<S> a, const PartialRows<S>& b) {
     a.log_normaliser(i) = largest + std::log(std::abs(sum));
     a.sign(i) = sum < 0 ? S(-1) : sum == 0 ? S(0) : S(1);
   }
-}
-
-/// Makes room for (rows, cols) without giving any up.
-template <class M>
-void reserve(M& matrix, Index rows, Index cols) {
-  if (matrix.rows() < rows || matrix.cols() != cols) matrix.resize(std::max(rows, matrix.rows()), cols);
 }
 
 /// `numbers` as a (rows, cols) matrix, grown if need be. Its layout, and so what vectorised functions round, does not
