@@ -3,11 +3,13 @@
 
 #include <phiattn/analysis/error.hpp>
 #include <phiattn/attention/attention.hpp>
+#include <phiattn/feature_maps/any.hpp>
 #include <phiattn/kernels/exponential.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,24 +45,37 @@ struct Result {
 inline constexpr Index kWeightRows = 1024;
 inline constexpr Index kWeightColumns = 1024;
 
-/// An empty memory for values of any dv, in place of a similarity.
-template <class Make>
-struct MemoryMaker {
-  Make make;
+/// Attention with some similarity or memory: compare's own code is compiled once for all of them.
+struct Operator {
+  std::function<pa::AttentionStatus(const pa::Input<float>& q, const pa::Input<float>& k,
+                                    const pa::Input<float>& v, const pa::Output<float>& out,
+                                    const pa::AttentionOptions& options)>
+      attend;
+  std::optional<Index> features;  // none: a kernel or a memory of keys
 };
 
-template <class F>
-pa::AttentionStatus attend(const F& similarity, const pa::Input<typename F::Scalar>& q,
-                           const pa::Input<typename F::Scalar>& k, const pa::Input<typename F::Scalar>& v,
-                           const pa::Output<typename F::Scalar>& out, const pa::AttentionOptions& options) {
-  return pa::attention(similarity, q, k, v, out, options);
+template <pa::Kernel F>
+Operator operator_of(F kernel) {
+  return {[kernel = std::move(kernel)](auto&&... arguments) { return pa::attention(kernel, arguments...); },
+          {}};
 }
 
+template <pa::FeatureMap F>
+Operator operator_of(F map) {
+  const Index features = map.feature_dimension();
+  return {[map = pa::any_feature_map(std::move(map))](auto&&... arguments) {
+            return pa::attention(map, arguments...);
+          },
+          features};
+}
+
+/// `make(dv)` returns an empty memory.
 template <class Make>
-pa::AttentionStatus attend(const MemoryMaker<Make>& memory, const pa::Input<float>& q,
-                           const pa::Input<float>& k, const pa::Input<float>& v, const pa::Output<float>& out,
-                           const pa::AttentionOptions& options) {
-  return pa::attention(memory.make(v.cols()), q, k, v, out, options);
+Operator operator_of_memory(Make make) {
+  return {[make = std::move(make)](const auto& q, const auto& k, const auto& v, auto&&... rest) {
+            return pa::attention(make(v.cols()), q, k, v, rest...);
+          },
+          {}};
 }
 
 /// One head and causality. The maps are run in float, the reference in double.
@@ -68,9 +83,12 @@ class Trial {
  public:
   Trial(const Head& head, bool causal)
       : q_(head.q.cast<float>()), k_(head.k.cast<float>()), v_(head.v.cast<float>()), causal_(causal) {
-    const pa::ExponentialKernel<double> softmax;
-    reference_ = {pa::attention(softmax, head.q, head.k, head.v, options()),
-                  weights(softmax, head.q, head.k)};
+    const auto exact = [](auto&&... arguments) {
+      return pa::attention(pa::ExponentialKernel<double>(), arguments...);
+    };
+    reference_.out.resize(head.q.rows(), head.v.cols());
+    exact(head.q, head.k, head.v, reference_.out, options());
+    reference_.weights = weights(exact, head.q, head.k);
   }
 
   Index dimension() const { return k_.cols(); }
@@ -79,21 +97,19 @@ class Trial {
   const pa::Matrix<float>& q() const { return q_; }
   const pa::Matrix<float>& k() const { return k_; }
 
-  /// Runs the similarity that `make()` returns, and measures. `out` is where its output goes.
-  template <class Make>
-  Result run(const Make& make, pa::Matrix<float>& out) const {
+  /// Runs what `make()` returns, and measures. `out` is where its output goes.
+  Result run(const std::function<Operator()>& make, pa::Matrix<float>& out) const {
     Result result;
     out.resize(q_.rows(), v_.cols());
     // What the similarity itself holds on to (the frequencies, for one) is working memory too.
     const std::int64_t before = heap_meter::live();
-    const auto similarity = make();
+    const Operator similarity = make();
     heap_meter::reset_peak();
-    result.seconds = time([&] { result.status = attend(similarity, q_, k_, v_, out, options()); });
+    result.seconds = time([&] { result.status = similarity.attend(q_, k_, v_, out, options()); });
     if (heap_meter::kHeapIsMetered) result.working_bytes = heap_meter::peak() - before;
-    if constexpr (requires { similarity.feature_dimension(); })
-      result.features = similarity.feature_dimension();
+    result.features = similarity.features;
     result.output_error = pa::relative_frobenius_error(out, reference_.out);
-    result.row_l1 = pa::row_l1_error(weights(similarity, q_, k_), reference_.weights);
+    result.row_l1 = pa::row_l1_error(weights(similarity.attend, q_, k_), reference_.weights);
     return result;
   }
 
@@ -119,15 +135,15 @@ class Trial {
   }
 
   /// pa::attention_weights of the last queries, put together from blocks of keys.
-  template <class F, class T>
-  pa::Matrix<T> weights(const F& similarity, const pa::Matrix<T>& q, const pa::Matrix<T>& k) const {
+  template <class Attend, class T>
+  pa::Matrix<T> weights(const Attend& attend, const pa::Matrix<T>& q, const pa::Matrix<T>& k) const {
     const auto last = q.bottomRows(std::min(q.rows(), kWeightRows));
     pa::Matrix<T> all(last.rows(), k.rows());
     for (Index first = 0; first < k.rows(); first += kWeightColumns) {
       const Index width = std::min(kWeightColumns, k.rows() - first);
       pa::Matrix<T> units = pa::Matrix<T>::Zero(k.rows(), width);
       units.middleRows(first, width).setIdentity();
-      attend(similarity, last, k, units, all.middleCols(first, width), options());
+      attend(last, k, units, all.middleCols(first, width), options());
     }
     return all;
   }

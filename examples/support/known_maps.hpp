@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -36,13 +37,12 @@ template <class Make>
 Map map(std::string name, std::string title, bool by_default, Make make, bool random = false) {
   return {name, title, by_default, random, [=](const Trial& trial, Index m, pa::Matrix<float>& out) {
             Result result = trial.run(
-                [&] {
+                [&]() -> Operator {
                   auto similarity = make(trial, m);
-                  // One operator for all maps of a kind: it is compiled once.
-                  if constexpr (pa::FeatureMap<decltype(similarity)>) {
-                    return pa::any_feature_map(std::move(similarity));
-                  } else {
+                  if constexpr (std::same_as<decltype(similarity), Operator>) {
                     return similarity;
+                  } else {
+                    return operator_of(std::move(similarity));
                   }
                 },
                 out);

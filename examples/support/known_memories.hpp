@@ -18,27 +18,26 @@ inline pa::Reparametrisation balanced(const Trial& trial) {
 
 /// Windowed(64, far), where `far(dv)` makes the far memory.
 template <class Far>
-auto windowed(Far far) {
-  const auto make = [far](Index dv) { return pa::Windowed(kWindow, far(dv)); };
-  return MemoryMaker<decltype(make)>{make};
+Operator windowed(Far far) {
+  return operator_of_memory([far](Index dv) { return pa::Windowed(kWindow, far(dv)); });
 }
 
-inline auto window_alone() {
+inline Operator window_alone() {
   return windowed([](Index dv) { return pa::ForgetfulMemory<float>(dv); });
 }
 
-inline auto closure_memory(const pa::Reparametrisation& reparametrisation) {
+inline Operator closure_memory(const pa::Reparametrisation& reparametrisation) {
   return windowed([=](Index dv) { return pa::GaussianClosure<float>(reparametrisation, dv); });
 }
 
-inline auto mixture_memory(const Trial& trial, Index closures) {
+inline Operator mixture_memory(const Trial& trial, Index closures) {
   const auto r = balanced(trial);
   return windowed([r, centres = pa::k_means(r.keys(trial.k()), closures)](Index dv) {
     return pa::ClosureMixture<float>(centres, r, dv);
   });
 }
 
-inline auto cluster_memory(const Trial& trial, Index top, Index clusters) {
+inline Operator cluster_memory(const Trial& trial, Index top, Index clusters) {
   const auto r = balanced(trial);
   return windowed([r, top, centres = pa::k_means(r.keys(trial.k()), clusters)](Index dv) {
     return pa::ClusterMemory<float>(centres, r, dv, {.top = top});
