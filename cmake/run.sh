@@ -19,7 +19,8 @@ case $task in
   figures) program=bench/figures/figures packages=$(works command -v gnuplot || echo gnuplot-nox) ;;
   *)
     echo "usage: sh $0 demo|test|asan|speed|bench|figures [arguments of the program]
-  demo   build the examples and run the comparison of softmax and linear attention
+  demo   build the examples, run the comparison of softmax and linear attention and, without arguments,
+         a language model with either (language_model --quick)
   test   build and run the tests
   asan   the same under address and undefined-behaviour sanitizers
   speed  the main cases beside plain Eigen and the machine's peak
@@ -73,4 +74,8 @@ if [ "$task" = figures ]; then
   else
     say "No gnuplot: the tables are in $root/build/figures/results"
   fi
+fi
+if [ "$task" = demo ] && [ $# -eq 0 ]; then
+  say 'Running examples/language_model --quick'
+  "$root/build/$task/examples/language_model" --quick
 fi

@@ -1,5 +1,6 @@
 // expect: no matching function for call to .*attention
-#include <phiattn/phiattn.hpp>
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/feature_maps/elu.hpp>
 
 using namespace phiattn;
 

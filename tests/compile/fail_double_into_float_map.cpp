@@ -1,5 +1,6 @@
 // expect: an input would narrow
-#include <phiattn/phiattn.hpp>
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/feature_maps/elu.hpp>
 
 using namespace phiattn;
 

@@ -1,5 +1,5 @@
 // expect: a projection would narrow
-#include <phiattn/phiattn.hpp>
+#include <phiattn/feature_maps/positive_random.hpp>
 
 using namespace phiattn;
 

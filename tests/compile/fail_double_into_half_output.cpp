@@ -1,5 +1,6 @@
 // expect: an output would narrow from double
-#include <phiattn/phiattn.hpp>
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/kernels/exponential.hpp>
 
 using namespace phiattn;
 

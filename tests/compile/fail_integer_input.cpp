@@ -1,5 +1,6 @@
 // expect: an input holds float, double, Eigen::half or Eigen::bfloat16
-#include <phiattn/phiattn.hpp>
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/kernels/exponential.hpp>
 
 using namespace phiattn;
 

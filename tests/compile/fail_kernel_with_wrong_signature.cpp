@@ -1,5 +1,5 @@
 // expect: the type says that it is a SignedKernel, but does not model that concept
-#include <phiattn/phiattn.hpp>
+#include <phiattn/attention/attention.hpp>
 
 using namespace phiattn;
 

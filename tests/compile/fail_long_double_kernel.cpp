@@ -1,4 +1,4 @@
 // expect: constraint
-#include <phiattn/phiattn.hpp>
+#include <phiattn/kernels/exponential.hpp>
 
 int main() { phiattn::ExponentialKernel<long double> softmax; }
