@@ -22,8 +22,8 @@ concept CausalMemory = std::copyable<M> &&
 /// Any of them behind one type, so that a model need not know which. Copies are independent.
 class HeadMemory {
  public:
-  template <CausalMemory M>
-  requires(!std::same_as<M, HeadMemory>) explicit HeadMemory(M memory)
+  template <class M>
+  requires(!std::same_as<M, HeadMemory> && CausalMemory<M>) explicit HeadMemory(M memory)
       : memory_(std::make_unique<Model<M>>(std::move(memory))) {}
 
   HeadMemory(const HeadMemory& other) : memory_(other.memory_->clone()) {}
