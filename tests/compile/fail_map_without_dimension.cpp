@@ -1,5 +1,6 @@
 // expect: the type says that it is a LogFeatureMap, but does not model that concept
 #include <phiattn/attention/attention.hpp>
+#include <phiattn/feature_maps/feature_map_base.hpp>
 
 using namespace phiattn;
 
