@@ -124,8 +124,15 @@ inline std::vector<Attention> linear_states() {
          return pa::PositiveRandomFeatures<float>(
              pa::favor_plusplus(omega(s), pa::favor_plusplus_parameter(s.q, s.k)));
        })},
-      {"trigonometric", "trigonometric", false,
-       linear([=](Sample s) { return pa::TrigonometricFeatures<float>(omega(s)); })},
+      {"importance", "importance-sampled *", false, linear([](Sample s) {
+         return pa::PositiveRandomFeatures<float>(
+             pa::sample_importance_projection<float>(kFeatures, s.q, s.k, {.seed = kSeed}));
+       })},
+      {"trigonometric", "trigonometric", false, linear([](Sample s) {
+         // Cosines are even: frequencies without their negatives.
+         return pa::TrigonometricFeatures<float>(
+             pa::sample_projection<float>(kFeatures / 2, s.k.cols(), {.antithetic = false, .seed = kSeed}));
+       })},
       {"taylor", "Taylor, degree 2", false, linear([](Sample s) {
          return pa::TensorPowerFeatures<float>(pa::TensorPower::taylor, s.k.cols(), 2);
        })},
@@ -136,7 +143,7 @@ inline std::vector<Attention> linear_states() {
       {"hedgehog", "Hedgehog, W = I", false,
        linear([](Sample s) { return pa::HedgehogFeatures<float>(s.k.cols()); })},
       {"cosformer", "cosFormer", false,
-       linear([](Sample s) { return pa::CosformerFeatures<float>(s.k.cols(), 1024); })},
+       linear([](Sample s) { return pa::CosformerFeatures<float>(s.k.cols(), kContext); })},
       {"uniform", "uniform attention", true, linear([](Sample s) {
          return pa::TensorPowerFeatures<float>(pa::TensorPower::taylor, s.k.cols(), 0);
        })},

@@ -1,4 +1,4 @@
-// The language model at work: tokens in, logits out, with any memory in each of its heads. Next: attentions.hpp.
+// The language model at work: tokens in, logits out, with any memory in each of its heads. Next: head_sample.hpp.
 #pragma once
 
 #include <algorithm>

@@ -31,8 +31,8 @@ writes.
                                 the window, and the 4, 8 or 16 clusters that matter of 64, 64 or 128
                       adaptive  per head the cheapest of closure, mixture16 and clusters that is within 5 %
                                 of exact attention on calibration text
-                      closure-alone performer performer-centred favor++ trigonometric taylor elu
-                      squared-relu dpfp hedgehog cosformer
+                      closure-alone performer performer-centred favor++ importance trigonometric
+                      taylor elu squared-relu dpfp hedgehog cosformer
                                 no window: linear attention
                       uniform   every token weighs the same: the least that an attention must beat
                     Without it a dozen of them.

@@ -1,4 +1,4 @@
-// The texts of a model's tokens. Next: model_trial.hpp.
+// The texts of a model's tokens. Next: model_report.hpp.
 #pragma once
 
 #include <algorithm>
