@@ -4,6 +4,7 @@
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/packet.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -34,23 +35,23 @@ void keep(const T& value) {
 /// Flop/s of fused multiply-adds on registers alone, on one core, in the widest packet that this build uses.
 template <class S>
 double peak_flops(int repetitions = 101) {
-  using Packet = typename Eigen::internal::packet_traits<S>::type;
-  constexpr std::size_t kAccumulators = 12;  // enough to hide the latency, few enough for 16 registers
+  using namespace Eigen::internal;
+  using Packet = phiattn::detail::Packet<S>;
+  constexpr int kSums = 12;  // enough to hide the latency, few enough for 16 registers
   constexpr int kRounds = 20000;
-  const Packet factor = Eigen::internal::pset1<Packet>(S(0.999));
-  const Packet term = Eigen::internal::pset1<Packet>(S(0.001));
+  const Packet factor = pset1<Packet>(S(0.999));
+  const Packet term = pset1<Packet>(S(0.001));
   const double seconds = median_seconds(repetitions, [&] {
-    Packet sums[kAccumulators];
-    for (Packet& sum : sums) sum = term;
+    Packet sums[kSums];
+    phiattn::detail::unroll<kSums>([&](auto i) PHIATTN_INLINE { sums[i] = term; });
     for (int round = 0; round < kRounds; ++round) {
-      for (Packet& sum : sums) sum = Eigen::internal::pmadd(sum, factor, term);
+      phiattn::detail::unroll<kSums>([&](auto i) PHIATTN_INLINE { sums[i] = pmadd(sums[i], factor, term); });
     }
-    Packet total = sums[0];
-    for (const Packet& sum : sums) total = Eigen::internal::padd(total, sum);
+    Packet total = term;
+    phiattn::detail::unroll<kSums>([&](auto i) PHIATTN_INLINE { total = padd(total, sums[i]); });
     keep(total);
   });
-  return 2.0 * kRounds * kAccumulators * static_cast<double>(Eigen::internal::packet_traits<S>::size) /
-         seconds;
+  return 2.0 * kRounds * kSums * static_cast<double>(phiattn::detail::kPacket<S>) / seconds;
 }
 
 /// Exponentials a second, on a block that stays in L1.
