@@ -1,66 +1,24 @@
-// Bad calls: which exception, what it says, and that nothing was written.
-#include <phiattn/phiattn.hpp>
+// Bad calls of attention and of memories: which exception, what it says, and that nothing was written.
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/kernels/exponential.hpp>
 
-#include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
-#include "support/catch.hpp"
+#include "support/thrown.hpp"
 
 using namespace phiattn;
+using namespace thrown;
 
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// What a call throws: the kind of exception and its message, both empty if none.
-struct Thrown {
-  std::string kind;
-  std::string message;
-};
-
-Thrown thrown_by(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& e) {
-    return {"invalid_argument", e.what()};
-  } catch (const std::length_error& e) {
-    return {"length_error", e.what()};
-  } catch (const std::exception& e) {
-    return {"another", e.what()};
-  }
-  return {};
-}
-
-/// A call and what its message must contain.
-struct BadCall {
-  const char* name;
-  std::function<void()> call;
-  std::vector<std::string> says;
-  std::string kind = "invalid_argument";
-};
-
-void check_thrown(const BadCall& bad) {
-  CAPTURE(bad.name);
-  const Thrown thrown = thrown_by(bad.call);
-  CHECK(thrown.kind == bad.kind);
-  CHECK_THAT(thrown.message, ContainsSubstring("phiattn: "));
-  for (const std::string& part : bad.says) CHECK_THAT(thrown.message, ContainsSubstring(part));
-}
-
 bool same_bits(const Matrix<float>& a, const Matrix<float>& b) {
   return a.rows() == b.rows() && a.cols() == b.cols() &&
          std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * sizeof(float)) == 0;
-}
-
-Matrix<float> some(Index rows, Index cols) {
-  return Matrix<float>::NullaryExpr(
-      rows, cols, [cols](Index i, Index j) { return std::sin(static_cast<float>(1 + 3 * (i * cols + j))); });
 }
 
 constexpr Index kD = 4;
@@ -69,10 +27,6 @@ constexpr Index kDv = 3;
 const ExponentialKernel<float> kSoftmax;
 const PositiveRandomFeatures<float>& favor() {
   static const PositiveRandomFeatures<float> map(some(8, kD));
-  return map;
-}
-const TaylorFeatures<float>& taylor() {
-  static const TaylorFeatures<float> map(kD, 2);
   return map;
 }
 
@@ -233,6 +187,17 @@ TEST_CASE("states of maps with other features do not merge", "[errors]") {
   check_thrown({"features", [&] { state.merge(other); }, {"features", "9", "8"}});
 }
 
+TEST_CASE("a map of another dimension is refused, naming it", "[errors]") {
+  const Matrix<float> x = some(5, 6), v = some(5, kDv);
+  check_thrown({"map", [&] { attention(favor(), x, x, v); }, {"columns of q", "6", "4", "dimension"}});
+}
+
+TEST_CASE("partial results over other queries or values do not combine", "[errors]") {
+  const auto partial = [](Index rows, Index cols) { return Partial<float>::empty(rows, cols); };
+  check_thrown({"rows", [&] { combine(partial(3, 2), partial(4, 2)); }, {"rows", "4", "3"}});
+  check_thrown({"columns", [&] { combine(partial(3, 2), partial(3, 5)); }, {"columns", "5", "2"}});
+}
+
 TEST_CASE("an output must be apart from the inputs", "[errors]") {
   Matrix<float> q = some(5, kD), k = some(5, kD), v = some(5, kD);
   const Matrix<float> q0 = q, k0 = k, v0 = v;
@@ -256,73 +221,4 @@ TEST_CASE("an output must be apart from the inputs", "[errors]") {
   CHECK(same_bits(q, q0));
   CHECK(same_bits(k, k0));
   CHECK(same_bits(v, v0));
-}
-
-TEST_CASE("similarities refuse impossible parameters", "[errors]") {
-  constexpr Index kHuge = Index{1} << 40;
-  using Taylor = TaylorFeatures<float>;
-  using Limit = ExponentialLimitFeatures<float>;
-  const BadCall table[] = {
-      {"omega of no rows",
-       [] { PositiveRandomFeatures<float>{Matrix<float>(0, 4)}; },
-       {"rows of omega", "0", "1"}},
-      {"omega of no columns",
-       [] { PositiveRandomFeatures<float>{Matrix<float>(4, 0)}; },
-       {"columns of omega", "0", "1"}},
-      {"sample m = 0", [] { sample_projection<float>(0, 4); }, {"rows of omega", "0", "1"}},
-      {"sample d = 0", [] { sample_projection<float>(4, 0); }, {"columns of omega", "0", "1"}},
-      {"sample m < 0", [] { sample_projection<float>(-1, 4); }, {"rows of omega", "-1", "1"}},
-      {"elu d = 0", [] { EluFeatures<float>(0); }, {"dimension d", "EluFeatures", "0", "1"}},
-      {"taylor d = 0", [] { Taylor(0, 2); }, {"dimension d", "0", "1"}},
-      {"taylor n < 0", [] { Taylor(4, -1); }, {"degree n", "-1", "0"}},
-      {"limit n = 0", [] { Limit(4, 0); }, {"degree n", "0", "1"}},
-      {"taylor kernel", [] { PolynomialKernel<float>::taylor(-1); }, {"degree n", "taylor", "-1", "0"}},
-      {"limit kernel",
-       [] { PolynomialKernel<float>::exponential_limit(0); },
-       {"degree n", "limit", "0", "1"}},
-      {"10^9 features",
-       [] { Taylor(1000, 3, TensorLayout::full); },
-       {"d = 1000", "n = 3", "4194304"},
-       "length_error"},
-      {"10^9 features, symmetric", [] { Taylor(1817, 3); }, {"d = 1817", "n = 3", "4194304"}, "length_error"},
-      {"10^9 features, limit",
-       [] { Limit(999, 3, TensorLayout::full); },
-       {"d = 999", "n = 3", "4194304"},
-       "length_error"},
-      {"no overflow", [] { Taylor(kHuge, 3); }, {"features", "4194304"}, "length_error"},
-      {"no overflow, full",
-       [] { Taylor(kHuge, 3, TensorLayout::full); },
-       {"features", "4194304"},
-       "length_error"},
-      {"no overflow, limit",
-       [] { Limit(kHuge, 3, TensorLayout::full); },
-       {"features", "4194304"},
-       "length_error"},
-      {"no overflow, degree",
-       [] { Taylor(2, kHuge, TensorLayout::full); },
-       {"features", "4194304"},
-       "length_error"},
-  };
-  for (const BadCall& bad : table) check_thrown(bad);
-}
-
-TEST_CASE("partial results over other queries or values do not combine", "[errors]") {
-  const auto partial = [](Index rows, Index cols) { return Partial<float>::empty(rows, cols); };
-  check_thrown({"rows", [&] { combine(partial(3, 2), partial(4, 2)); }, {"rows", "4", "3"}});
-  check_thrown({"columns", [&] { combine(partial(3, 2), partial(3, 5)); }, {"columns", "5", "2"}});
-}
-
-TEST_CASE("error measures refuse matrices of other shapes", "[errors]") {
-  const Matrix<float> a = some(3, 2), b = some(4, 2), c = some(3, 5);
-  check_thrown({"rows", [&] { relative_frobenius_error(b, a); }, {"rows", "4", "3"}});
-  check_thrown({"columns", [&] { maximal_error(c, a); }, {"columns", "5", "2"}});
-  check_thrown({"rows", [&] { row_l1_error(b, a); }, {"rows", "4", "3"}});
-}
-
-TEST_CASE("a map of another dimension is refused, naming it", "[errors]") {
-  const Matrix<float> x = some(5, 6), v = some(5, kDv);
-  check_thrown({"map", [&] { attention(favor(), x, x, v); }, {"columns of q", "6", "4", "dimension"}});
-  check_thrown({"features", [&] { favor().query_features(x); }, {"columns", "6", "4"}});
-  check_thrown({"features", [&] { taylor().key_features(x); }, {"columns", "6", "4"}});
-  check_thrown({"features", [&] { EluFeatures<float>(4).key_features(x); }, {"columns", "6", "4"}});
 }
