@@ -118,7 +118,8 @@ class PerFeatureScale {
   /// Queries a become weights on the sums; normaliser_out(t) is theirs, log_scale(t) += the scale they were divided by.
   void weigh_queries(MatrixRef<S> a, VectorRef<S> log_scale, const Vector<S>& normaliser,
                      VectorRef<S> normaliser_out) const {
-    if (largest(log_) == kNothing<S>) {
+    // A key that is NaN leaves no scale behind, and yet it is there.
+    if (largest(log_) == kNothing<S> && normaliser.isZero(0)) {
       a.setZero();
       normaliser_out.setZero();
       log_scale.setConstant(kNothing<S>);
@@ -212,7 +213,7 @@ class PerStateScale {
 
   void weigh_queries(MatrixRef<S> a, VectorRef<S> log_scale, const Vector<S>& normaliser,
                      VectorRef<S> normaliser_out) const {
-    if (log_ == kNothing<S>) {
+    if (log_ == kNothing<S> && normaliser.isZero(0)) {
       a.setZero();
       normaliser_out.setZero();
       log_scale.setConstant(kNothing<S>);
