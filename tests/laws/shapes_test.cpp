@@ -120,7 +120,8 @@ TEMPLATE_TEST_CASE("no queries, no keys, no values", "[laws]", float, double) {
   }
 }
 
-TEMPLATE_TEST_CASE("without dimensions kernels attend uniformly, and what needs them refuses", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("without dimensions kernels attend uniformly, and what needs them refuses", "[laws]",
+                   float, double) {
   CAPTURE(kSeed);
   for (const auto& similarity : all_cases<TestType>()) {
     CAPTURE(similarity.name);
