@@ -79,6 +79,27 @@ concept FeatureMap = LogFeatureMap<F> || SignedFeatureMap<F>;
 template <class F>
 concept Similarity = Kernel<F> || FeatureMap<F>;
 
+namespace detail {
+
+/// A map that takes queries and keys alike, wherever they stand, so that both may come in one block: it has
+/// log_features or signed_features (x, features, log_scale). See LogFeatureMapBase.
+template <class F>
+concept UniformLogMap = requires(const F& f, ConstMatrixRef<typename F::Scalar> x,
+                                 MatrixRef<typename F::Scalar> features,
+                                 VectorRef<typename F::Scalar> log_scale) {
+  f.log_features(x, features, log_scale);
+};
+template <class F>
+concept UniformSignedMap = requires(const F& f, ConstMatrixRef<typename F::Scalar> x,
+                                    MatrixRef<typename F::Scalar> features,
+                                    VectorRef<typename F::Scalar> log_scale) {
+  f.signed_features(x, features, log_scale);
+};
+template <class F>
+concept UniformMap = UniformLogMap<F> || UniformSignedMap<F>;
+
+}  // namespace detail
+
 /// The default scale of exp(q . k) and of whatever approximates it: 1/sqrt(d).
 inline double inverse_sqrt_scale(Index d) { return d > 0 ? 1 / std::sqrt(static_cast<double>(d)) : 1; }
 

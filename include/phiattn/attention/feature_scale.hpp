@@ -1,6 +1,6 @@
 #pragma once
 
-// The log-scale of a linear state: why it needs no epsilon. Next: attention/linear_state.hpp.
+// The log-scale of a linear state: why it needs no epsilon. Next: attention/feature_sums.hpp.
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
@@ -32,8 +32,9 @@ S decay(S from, S to) {
 template <class S>
 class PerFeatureScale {
  public:
+  using Scalar = S;
   static constexpr bool kPositive = true;
-  static constexpr S kPadding = kNothing<S>;
+  static constexpr S kPadding = -std::numeric_limits<S>::infinity();
 
   explicit PerFeatureScale(Index m)
       : log_(RowVector<S>::Constant(padded<S>(m), kNothing<S>)), raised_(log_), running_(log_) {}
@@ -43,6 +44,7 @@ class PerFeatureScale {
     using namespace Eigen::internal;
     using P = Packet<S>;
     P finite = pset1<P>(S(0));  // NaN once it met one that is not
+    P rise = pset1<P>(S(0));
     in_steps<4>(b.cols(), kPacket<S>, [&]<int N>(Index i) {
       P top[N], remnant[N];
       unroll<N>([&](auto p) PHIATTN_INLINE {
@@ -59,11 +61,13 @@ class PerFeatureScale {
         });
       }
       unroll<N>([&](auto p) PHIATTN_INLINE {
+        rise = pmax(rise, psub(top[p], ploadu<P>(log_.data() + i + p * kPacket<S>)));
         pstoreu(raised_.data() + i + p * kPacket<S>, top[p]);
         finite = padd(finite, remnant[p]);
       });
     });
     finite_ = predux(finite) == 0;
+    rises_ = predux_max(rise) > 0;
   }
 
   /// Whether rows a and the surveyed b can be taken as one block: all is finite and, with c(t) the scale after row t's
@@ -82,7 +86,7 @@ class PerFeatureScale {
 
   /// Raises the scale to C; the sums so far follow.
   void raise(Matrix<S>& sums, Vector<S>& normaliser) {
-    if (raised_ == log_) return;
+    if (!rises_) return;
     for (Index i = 0; i < sums.rows(); ++i) {
       if (raised_(i) == log_(i)) continue;
       const S shrink = decay(log_(i), raised_(i));
@@ -93,7 +97,7 @@ class PerFeatureScale {
   }
 
   /// Keys b become weights exp(b + log_scale - c); normaliser += their sums over the keys.
-  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser) const {
+  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser) {
     using namespace Eigen::internal;
     using P = Packet<S>;
     in_steps<4>(b.cols(), kPacket<S>, [&]<int N>(Index i) {
@@ -106,79 +110,97 @@ class PerFeatureScale {
         const P shift = pset1<P>(log_scale(j));
         unroll<N>([&](auto p) PHIATTN_INLINE {
           S* x = &b.coeffRef(j, i + p * kPacket<S>);
-          const P weight = packet_exp<S>(psub(padd(ploadu<P>(x), shift), scale[p]));
+          const P weight = packet_exp_to_one<S>(P(psub(padd(ploadu<P>(x), shift), scale[p])));
           sum[p] = padd(sum[p], weight);
           pstoreu(x, weight);
         });
       }
       unroll<N>([&](auto p) PHIATTN_INLINE { pstoreu(normaliser.data() + i + p * kPacket<S>, sum[p]); });
     });
+    // A key that is NaN leaves no scale behind, and yet it is there.
+    nothing_ = nothing_ && largest(log_) == kNothing<S> && normaliser.isZero(0);
   }
 
   /// Queries a become weights on the sums; normaliser_out(t) is theirs, log_scale(t) += the scale they were divided by.
   void weigh_queries(MatrixRef<S> a, VectorRef<S> log_scale, const Vector<S>& normaliser,
                      VectorRef<S> normaliser_out) const {
-    // A key that is NaN leaves no scale behind, and yet it is there.
-    if (largest(log_) == kNothing<S> && normaliser.isZero(0)) {
+    if (nothing_) {
       a.setZero();
       normaliser_out.setZero();
       log_scale.setConstant(kNothing<S>);
       return;
     }
-    using namespace Eigen::internal;
-    using P = Packet<S>;
-    in_steps<4>(a.rows(), 1, [&]<int N>(Index t) {
-      P top[N], sum[N];
-      unroll<N>([&](auto r) PHIATTN_INLINE {
-        top[r] = pset1<P>(kNothing<S>);
-        sum[r] = pset1<P>(S(0));
-      });
-      for (Index i = 0; i < a.cols(); i += kPacket<S>) {
-        const P scale = ploadu<P>(log_.data() + i);
-        unroll<N>([&](auto r) PHIATTN_INLINE {
-          S* x = &a.coeffRef(t + r, i);
-          const P raised = padd(ploadu<P>(x), scale);
-          top[r] = pmax(top[r], raised);
-          pstoreu(x, raised);
-        });
-      }
-      unroll<N>([&](auto r) PHIATTN_INLINE {
-        const S shift = predux_max(top[r]);
-        log_scale(t + r) += shift;
-        top[r] = pset1<P>(shift);
-      });
-      for (Index i = 0; i < a.cols(); i += kPacket<S>) {
-        const P z = ploadu<P>(normaliser.data() + i);
-        unroll<N>([&](auto r) PHIATTN_INLINE {
-          S* x = &a.coeffRef(t + r, i);
-          const P weight = packet_exp<S>(psub(ploadu<P>(x), top[r]));
-          sum[r] = pmadd(weight, z, sum[r]);
-          pstoreu(x, weight);
-        });
-      }
-      unroll<N>([&](auto r) PHIATTN_INLINE { normaliser_out(t + r) = predux(sum[r]); });
-    });
+    Index t = 0;
+    for (; t + 4 <= a.rows(); t += 4) weigh_queries<4, 1>(t, a, log_scale, normaliser, normaliser_out);
+    for (; t < a.rows(); ++t) weigh_queries<1, 4>(t, a, log_scale, normaliser, normaliser_out);
   }
 
   /// Raises this scale and `other` to the larger of both: these sums follow, and `weight(i)` is what the sums of the
   /// other must be multiplied by.
   void merge(const PerFeatureScale& other, Matrix<S>& sums, Vector<S>& normaliser) {
     raised_ = log_.cwiseMax(other.log_);
+    rises_ = true;
     raise(sums, normaliser);
+    nothing_ = nothing_ && other.nothing_;
   }
   S weight_of(const PerFeatureScale& other, Index i) const { return decay(other.log_(i), log_(i)); }
 
  private:
+  /// Rows [t, t + Rows), Packets packets at a time: so many sums that the next need not wait for the last.
+  template <int Rows, int Packets>
+  void weigh_queries(Index t, MatrixRef<S>& a, VectorRef<S>& log_scale, const Vector<S>& normaliser,
+                     VectorRef<S>& normaliser_out) const {
+    using namespace Eigen::internal;
+    using P = Packet<S>;
+    P top[Rows * Packets], sum[Rows * Packets];
+    unroll<Rows * Packets>([&](auto s) PHIATTN_INLINE {
+      top[s] = pset1<P>(kNothing<S>);
+      sum[s] = pset1<P>(S(0));
+    });
+    const auto each = [&](const auto& step) {
+      in_steps<Packets>(a.cols(), kPacket<S>, [&]<int N>(Index i) {
+        unroll<Rows * N>([&](auto s) PHIATTN_INLINE {
+          constexpr int kRow = s / N, kOf = s % N;
+          const Index column = i + kOf * kPacket<S>;
+          step(std::integral_constant<int, kRow * Packets + kOf>{}, &a.coeffRef(t + kRow, column), column);
+        });
+      });
+    };
+    each([&](auto s, S* x, Index i) PHIATTN_INLINE {
+      top[s] = pmax(top[s], padd(ploadu<P>(x), ploadu<P>(log_.data() + i)));
+    });
+    S shift[Rows];
+    unroll<Rows>([&](auto r) PHIATTN_INLINE {
+      shift[r] = predux_max(top[r * Packets]);
+      unroll<Packets>([&](auto p) PHIATTN_INLINE { shift[r] = std::max(shift[r], predux_max(top[r * Packets + p])); });
+      log_scale(t + r) += shift[r];
+    });
+    each([&](auto s, S* x, Index i) PHIATTN_INLINE {
+      const P raised = padd(ploadu<P>(x), ploadu<P>(log_.data() + i));
+      const P weight = packet_exp_to_one<S>(P(psub(raised, pset1<P>(shift[s / Packets]))));
+      sum[s] = pmadd(weight, ploadu<P>(normaliser.data() + i), sum[s]);
+      pstoreu(x, weight);
+    });
+    unroll<Rows>([&](auto r) PHIATTN_INLINE {
+      S z = 0;
+      unroll<Packets>([&](auto p) PHIATTN_INLINE { z += predux(sum[r * Packets + p]); });
+      normaliser_out(t + r) = z;
+    });
+  }
+
   RowVector<S> log_;
   RowVector<S> raised_;   // C: the scale to come
   RowVector<S> running_;  // scratch: the scale after one more row
   bool finite_ = true;
+  bool rises_ = false;
+  bool nothing_ = true;  // no key was there
 };
 
 /// The scale of signed maps: one logarithm for the whole state, the largest log-scale of its keys.
 template <class S>
 class PerStateScale {
  public:
+  using Scalar = S;
   static constexpr bool kPositive = false;
   static constexpr S kPadding = 0;
 

@@ -27,12 +27,12 @@ class RowResults {
       const S z = normaliser(t);
       if (z == 0 && (positive || log_scale(t) == kNothing<S>)) {
         sums.row(t).setZero();
-        note(first + t, -std::numeric_limits<S>::infinity(), 1);
+        if (partial_) note(first + t, -std::numeric_limits<S>::infinity(), 1);
         continue;
       }
       sums.row(t) /= z;
       if (z <= 0) status_.add(first + t);
-      note(first + t, std::log(std::abs(z)) + log_scale(t), z < 0 ? S(-1) : S(1));
+      if (partial_) note(first + t, std::log(std::abs(z)) + log_scale(t), z < 0 ? S(-1) : S(1));
     }
     if (out_) out_->store(first, sums);
     if (partial_) partial_->out.middleRows(first, sums.rows()) = sums;
@@ -42,7 +42,6 @@ class RowResults {
 
  private:
   void note(Index row, S log_normaliser, S sign) {
-    if (!partial_) return;
     partial_->log_normaliser(row) = log_normaliser;
     partial_->sign(row) = sign;
   }

@@ -51,18 +51,16 @@ EIGEN_ALWAYS_INLINE P exponent_of(const P& n) {
   }
 }
 
-/// exp(x) to about 1 unit in the last place, as 2^n e^r with n = round(x / ln 2): exactly 0 from -ln(2) (bias + 1/2)
-/// down (-inf included), inf from ln(2) (bias + 1/2) up, NaN for NaN. Eigen's packet exponential promises neither
-/// the zero nor the NaN, and takes longer.
+/// exp(x) to about 1 unit in the last place for x <= 0, as 2^n e^r with n = round(x / ln 2): exactly 0 from
+/// -ln(2) (bias + 1/2) down (-inf included), NaN for NaN. Eigen's packet exponential promises neither, and takes longer.
 template <class S, class P>
-EIGEN_ALWAYS_INLINE P packet_exp(const P& x) {
+EIGEN_ALWAYS_INLINE P packet_exp_to_one(const P& x) {
   using namespace Eigen::internal;
   using Constants = ExpConstants<S>;
   constexpr S kBias = std::numeric_limits<S>::max_exponent - 1;
-  constexpr S kLn2 = std::numbers::ln2_v<S>;
   // Adding it rounds to an integer, which then stands in the last bits, with the bias of the exponent on it.
   constexpr S kRounder = S(Index{3} << (std::numeric_limits<S>::digits - 2)) + kBias;
-  const P clamped = pmin(pmax(x, pset1<P>(-kBias * kLn2)), pset1<P>((kBias + 1) * kLn2));
+  const P clamped = pmax(x, pset1<P>(-kBias * std::numbers::ln2_v<S>));
   const P rounded = pmadd(clamped, pset1<P>(std::numbers::log2e_v<S>), pset1<P>(kRounder));
   const P n = psub(rounded, pset1<P>(kRounder));
   const P r = pmadd(n, pset1<P>(-Constants::kLn2Low), pmadd(n, pset1<P>(-Constants::kLn2High), clamped));
@@ -70,6 +68,14 @@ EIGEN_ALWAYS_INLINE P packet_exp(const P& x) {
   unroll<std::size(Constants::kCoefficients) - 1>(
       [&](auto i) PHIATTN_INLINE { sum = pmadd(sum, r, pset1<P>(Constants::kCoefficients[i + 1])); });
   return pmul(padd(pmadd(sum, pmul(r, r), r), pset1<P>(S(1))), exponent_of<S>(rounded));
+}
+
+/// The same for any x: inf from ln(2) (bias + 1/2) up.
+template <class S, class P>
+EIGEN_ALWAYS_INLINE P packet_exp(const P& x) {
+  using namespace Eigen::internal;
+  constexpr S kTop = std::numeric_limits<S>::max_exponent * std::numbers::ln2_v<S>;
+  return packet_exp_to_one<S>(P(pmin(x, pset1<P>(kTop))));
 }
 
 template <class S>

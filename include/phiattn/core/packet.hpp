@@ -22,6 +22,14 @@ constexpr Index padded(Index n) {
   return (n + kPacket<S> - 1) / kPacket<S> * kPacket<S>;
 }
 
+/// The length to give rows of n numbers whose columns are walked: whole packets, and a cache line more where rows would
+/// lie a multiple of 256 bytes apart, for then one column of all rows competes for a part of the first-level cache.
+template <class S>
+constexpr Index spread(Index n) {
+  const Index whole = padded<S>(n);
+  return whole * Index{sizeof(S)} % 256 == 0 ? whole + Index{64} / Index{sizeof(S)} : whole;
+}
+
 template <class Step, int... I>
 EIGEN_ALWAYS_INLINE void unroll(std::integer_sequence<int, I...>, const Step& step) {
   (step(std::integral_constant<int, I>{}), ...);

@@ -79,6 +79,8 @@ struct Product {
     if constexpr (Packets <= 2) {
       for (; i + kRows <= n; i += kRows) tile<kRows, Packets>(i, j, b_panel);
       for (; i + kFewRows <= n; i += kFewRows) tile<kFewRows, Packets>(i, j, b_panel);
+    } else {
+      for (; i + 2 <= n; i += 2) tile<2, Packets>(i, j, b_panel);
     }
     for (; i < n; ++i) tile<1, Packets>(i, j, b_panel);
   }

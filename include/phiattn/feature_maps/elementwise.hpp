@@ -39,14 +39,14 @@ class ElementwiseFeatures
   Index dimension() const { return layer_.dimension(); }
   Index feature_dimension() const { return layer_.feature_dimension(); }
 
-  void log_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
+  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
                     VectorRef<S> log_scale) const requires std::same_as<Tag, LogFeatureMapTag> {
     call_each(x, features);
     log_scale.setZero();
   }
 
   /// A row is divided by its largest |f|, which goes to log_scale.
-  void signed_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
+  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
                        VectorRef<S> log_scale) const requires std::same_as<Tag, SignedFeatureMapTag> {
     call_each(x, features);
     for (Index t = 0; t < x.rows(); ++t) {

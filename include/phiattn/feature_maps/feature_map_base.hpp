@@ -10,16 +10,18 @@ namespace phiattn {
 
 namespace detail {
 
-template <class Map, class S>
-concept HasLogFeatures = requires(const Map& map, const ConstMatrixRef<S>& x, Index first,
-                                  MatrixRef<S> features, VectorRef<S> log_scale) {
-  map.log_features(x, first, features, log_scale);
+/// A map that takes queries and keys alike, but asks where they stand.
+template <class F>
+concept PositionedLogMap = requires(const F& f, ConstMatrixRef<typename F::Scalar> x, Index first,
+                                    MatrixRef<typename F::Scalar> features,
+                                    VectorRef<typename F::Scalar> log_scale) {
+  f.log_features(x, first, features, log_scale);
 };
-
-template <class Map, class S>
-concept HasSignedFeatures = requires(const Map& map, const ConstMatrixRef<S>& x, Index first,
-                                     MatrixRef<S> features, VectorRef<S> log_scale) {
-  map.signed_features(x, first, features, log_scale);
+template <class F>
+concept PositionedSignedMap = requires(const F& f, ConstMatrixRef<typename F::Scalar> x, Index first,
+                                       MatrixRef<typename F::Scalar> features,
+                                       VectorRef<typename F::Scalar> log_scale) {
+  f.signed_features(x, first, features, log_scale);
 };
 
 /// Fills features and log_scale for the tokens of x by `fill(tokens, first, features, log_scale)`.
@@ -37,8 +39,9 @@ Matrix<S> looked_at(const Input<S>& x, Index first, Index m, Vector<S>& log_scal
 
 /// Base of a positive map. `Derived` writes dimension(), feature_dimension() and either
 ///
-///     log_features(x, first, features, log_scale)          where phi = varphi, or
-///     log_query_features(...) and log_key_features(...)    where not.
+///     log_features(x, features, log_scale)           where phi = varphi wherever a token stands,
+///     log_features(x, first, features, log_scale)    where phi = varphi at equal positions, or
+///     log_query_features(x, first, features, log_scale) and log_key_features(...) where not.
 ///
 /// It gets its Kind, the default scale 1 and a look at phi itself.
 template <class Derived, detail::ComputeScalar S>
@@ -50,17 +53,17 @@ class LogFeatureMapBase {
   static double default_scale(Index) { return 1; }
 
   template <class Map = Derived>
-  requires detail::HasLogFeatures<Map, S>
+  requires detail::UniformLogMap<Map> || detail::PositionedLogMap<Map>
   void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
                           VectorRef<S> log_scale) const {
-    derived().log_features(x, first, features, log_scale);
+    take_alike(x, first, features, log_scale);
   }
 
   template <class Map = Derived>
-  requires detail::HasLogFeatures<Map, S>
+  requires detail::UniformLogMap<Map> || detail::PositionedLogMap<Map>
   void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                        VectorRef<S> log_scale) const {
-    derived().log_features(x, first, features, log_scale);
+                          VectorRef<S> log_scale) const {
+    take_alike(x, first, features, log_scale);
   }
 
   /// phi(x), (n, m), for tokens x (n, d) of which the first is at position `first`; x comes scaled or not, as you
@@ -75,6 +78,15 @@ class LogFeatureMapBase {
   }
 
  private:
+  void take_alike(const ConstMatrixRef<S>& x, Index first, MatrixRef<S>& features,
+                  VectorRef<S>& log_scale) const {
+    if constexpr (detail::UniformLogMap<Derived>) {
+      derived().log_features(x, features, log_scale);
+    } else {
+      derived().log_features(x, first, features, log_scale);
+    }
+  }
+
   const Derived& derived() const { return static_cast<const Derived&>(*this); }
 
   template <class Fill>
@@ -97,17 +109,17 @@ class SignedFeatureMapBase {
   static double default_scale(Index) { return 1; }
 
   template <class Map = Derived>
-  requires detail::HasSignedFeatures<Map, S>
+  requires detail::UniformSignedMap<Map> || detail::PositionedSignedMap<Map>
   void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                             VectorRef<S> log_scale) const {
-    derived().signed_features(x, first, features, log_scale);
+                          VectorRef<S> log_scale) const {
+    take_alike(x, first, features, log_scale);
   }
 
   template <class Map = Derived>
-  requires detail::HasSignedFeatures<Map, S>
+  requires detail::UniformSignedMap<Map> || detail::PositionedSignedMap<Map>
   void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                           VectorRef<S> log_scale) const {
-    derived().signed_features(x, first, features, log_scale);
+                          VectorRef<S> log_scale) const {
+    take_alike(x, first, features, log_scale);
   }
 
   Matrix<S> query_features(const Input<S>& x, Index first = 0) const {
@@ -119,6 +131,15 @@ class SignedFeatureMapBase {
   }
 
  private:
+  void take_alike(const ConstMatrixRef<S>& x, Index first, MatrixRef<S>& features,
+                  VectorRef<S>& log_scale) const {
+    if constexpr (detail::UniformSignedMap<Derived>) {
+      derived().signed_features(x, features, log_scale);
+    } else {
+      derived().signed_features(x, first, features, log_scale);
+    }
+  }
+
   const Derived& derived() const { return static_cast<const Derived&>(*this); }
 
   template <class Fill>

@@ -32,14 +32,26 @@ namespace detail {
 
 /// Frequencies as a matrix.
 template <class S>
-struct DenseRows {
-  Index rows() const { return transposed.cols(); }
-  Index cols() const { return transposed.rows(); }
-  void project(const ConstMatrixRef<S>& x, MatrixRef<S> out) const { multiply<S>(x, transposed, out); }
-  Matrix<S> matrix() const { return transposed.transpose(); }
-  DenseRows scaled(S factor) const { return {factor * transposed}; }
+class DenseRows {
+ public:
+  /// @param transposed  (d, h): x times it is row-major throughout
+  template <class Derived>
+  explicit DenseRows(const Eigen::MatrixBase<Derived>& transposed)
+      : rows_(transposed.cols()), transposed_(transposed.rows(), spread<S>(rows_)) {
+    transposed_.leftCols(rows_) = transposed.template cast<S>();
+  }
 
-  Matrix<S> transposed;  // (d, h): x times it is row-major throughout
+  Index rows() const { return rows_; }
+  Index cols() const { return transposed_.rows(); }
+  void project(const ConstMatrixRef<S>& x, MatrixRef<S> out) const {
+    multiply<S>(x, transposed_.leftCols(rows_), out);
+  }
+  Matrix<S> matrix() const { return transposed_.leftCols(rows_).transpose(); }
+  DenseRows scaled(S factor) const { return DenseRows(factor * transposed_.leftCols(rows_)); }
+
+ private:
+  Index rows_;
+  Matrix<S> transposed_;  // (d, h) and what rows are spread by
 };
 
 }  // namespace detail
@@ -64,13 +76,13 @@ class Projection {
   /// @throws std::invalid_argument  if omega has no rows or no columns
   template <class Derived>
   explicit Projection(const Eigen::MatrixBase<Derived>& omega)
-      : Projection(omega.rows(), detail::DenseRows<S>{transposed(omega)}, {}) {}
+      : Projection(omega.rows(), detail::DenseRows<S>(transposed(omega)), {}) {}
 
   /// @param log_weights  (m), a row or a column, copied
   /// @throws std::invalid_argument  also if there are not m log-weights, or one is not finite
   template <class Derived>
   Projection(const Eigen::MatrixBase<Derived>& omega, const Input<S>& log_weights)
-      : Projection(omega.rows(), detail::DenseRows<S>{transposed(omega)},
+      : Projection(omega.rows(), detail::DenseRows<S>(transposed(omega)),
                    checked(log_weights, omega.rows())) {}
 
   Index rows() const { return rows_; }
@@ -198,7 +210,7 @@ Projection<S> sample_projection(Index m, Index d, const ProjectionOptions& optio
   const Matrix<double> directions = sample_directions(h, d, kind, for_directions);
   const Vector<double> radii = sample_radii(h, d, options.radii, for_radii);
   return Projection<S>(
-      m, detail::DenseRows<S>{(directions.transpose() * radii.asDiagonal()).template cast<S>()}, {});
+      m, detail::DenseRows<S>(directions.transpose() * radii.asDiagonal()), {});
 }
 
 }  // namespace phiattn
