@@ -51,10 +51,11 @@ class PerFeatureScale {
         top[p] = ploadu<P>(log_.data() + i + p * kPacket<S>);
         remnant[p] = pset1<P>(S(0));
       });
-      for (Index j = 0; j < b.rows(); ++j) {
+      const S* row = b.data() + i;
+      for (Index j = 0; j < b.rows(); ++j, row += b.outerStride()) {
         const P shift = pset1<P>(log_scale(j));
         unroll<N>([&](auto p) PHIATTN_INLINE {
-          const P x = padd(ploadu<P>(&b.coeffRef(j, i + p * kPacket<S>)), shift);
+          const P x = padd(ploadu<P>(row + p * kPacket<S>), shift);
           // The first argument of pmax prevails where one is NaN.
           remnant[p] = pmadd(pmax(x, pset1<P>(kNothing<S>)), pset1<P>(S(0)), remnant[p]);
           top[p] = pmax(top[p], x);
@@ -100,16 +101,20 @@ class PerFeatureScale {
   void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser) {
     using namespace Eigen::internal;
     using P = Packet<S>;
+    // Stores of packets may alias whatever lies in memory: pointers, strides and counts are better kept in registers.
+    const Index n = b.rows(), stride = b.outerStride();
+    const S* shifts = log_scale.data();
     in_steps<4>(b.cols(), kPacket<S>, [&]<int N>(Index i) {
       P scale[N], sum[N];
       unroll<N>([&](auto p) PHIATTN_INLINE {
         scale[p] = ploadu<P>(log_.data() + i + p * kPacket<S>);
         sum[p] = ploadu<P>(normaliser.data() + i + p * kPacket<S>);
       });
-      for (Index j = 0; j < b.rows(); ++j) {
-        const P shift = pset1<P>(log_scale(j));
+      S* row = b.data() + i;
+      for (Index j = 0; j < n; ++j, row += stride) {
+        const P shift = pset1<P>(shifts[j]);
         unroll<N>([&](auto p) PHIATTN_INLINE {
-          S* x = &b.coeffRef(j, i + p * kPacket<S>);
+          S* x = row + p * kPacket<S>;
           const P weight = packet_exp_to_one<S>(P(psub(padd(ploadu<P>(x), shift), scale[p])));
           sum[p] = padd(sum[p], weight);
           pstoreu(x, weight);
@@ -157,34 +162,39 @@ class PerFeatureScale {
       top[s] = pset1<P>(kNothing<S>);
       sum[s] = pset1<P>(S(0));
     });
+    const Index cols = a.cols(), stride = a.outerStride();
+    S* const rows = a.data() + t * stride;
+    const S* const scale = log_.data();
+    const S* const z = normaliser.data();
     const auto each = [&](const auto& step) {
-      in_steps<Packets>(a.cols(), kPacket<S>, [&]<int N>(Index i) {
-        unroll<Rows * N>([&](auto s) PHIATTN_INLINE {
-          constexpr int kRow = s / N, kOf = s % N;
-          const Index column = i + kOf * kPacket<S>;
-          step(std::integral_constant<int, kRow * Packets + kOf>{}, &a.coeffRef(t + kRow, column), column);
+      in_steps<Packets>(cols, kPacket<S>, [&]<int N>(Index i) {
+        unroll<N>([&](auto p) PHIATTN_INLINE {
+          const Index column = i + p * kPacket<S>;
+          const P c = ploadu<P>(scale + column), of_sum = ploadu<P>(z + column);
+          unroll<Rows>([&](auto r) PHIATTN_INLINE {
+            step(std::integral_constant<int, r * Packets + p>{}, rows + r * stride + column, c, of_sum);
+          });
         });
       });
     };
-    each([&](auto s, S* x, Index i) PHIATTN_INLINE {
-      top[s] = pmax(top[s], padd(ploadu<P>(x), ploadu<P>(log_.data() + i)));
-    });
+    each([&](auto s, const S* x, const P& c, const P&)
+             PHIATTN_INLINE { top[s] = pmax(top[s], padd(ploadu<P>(x), c)); });
     S shift[Rows];
     unroll<Rows>([&](auto r) PHIATTN_INLINE {
-      shift[r] = predux_max(top[r * Packets]);
-      unroll<Packets>([&](auto p) PHIATTN_INLINE { shift[r] = std::max(shift[r], predux_max(top[r * Packets + p])); });
+      P highest = top[r * Packets];
+      unroll<Packets - 1>([&](auto p) PHIATTN_INLINE { highest = pmax(highest, top[r * Packets + p + 1]); });
+      shift[r] = predux_max(highest);
       log_scale(t + r) += shift[r];
     });
-    each([&](auto s, S* x, Index i) PHIATTN_INLINE {
-      const P raised = padd(ploadu<P>(x), ploadu<P>(log_.data() + i));
-      const P weight = packet_exp_to_one<S>(P(psub(raised, pset1<P>(shift[s / Packets]))));
-      sum[s] = pmadd(weight, ploadu<P>(normaliser.data() + i), sum[s]);
+    each([&](auto s, S* x, const P& c, const P& of_sum) PHIATTN_INLINE {
+      const P weight = packet_exp_to_one<S>(P(psub(padd(ploadu<P>(x), c), pset1<P>(shift[s / Packets]))));
+      sum[s] = pmadd(weight, of_sum, sum[s]);
       pstoreu(x, weight);
     });
     unroll<Rows>([&](auto r) PHIATTN_INLINE {
-      S z = 0;
-      unroll<Packets>([&](auto p) PHIATTN_INLINE { z += predux(sum[r * Packets + p]); });
-      normaliser_out(t + r) = z;
+      P total = sum[r * Packets];
+      unroll<Packets - 1>([&](auto p) PHIATTN_INLINE { total = padd(total, sum[r * Packets + p + 1]); });
+      normaliser_out(t + r) = predux(total);
     });
   }
 
@@ -212,8 +222,7 @@ class PerStateScale {
 
   bool admits(const ConstMatrixRef<S>&, const ConstMatrixRef<S>& b,
               const ConstVectorRef<S>& log_scale) const {
-    constexpr S kInfinity = std::numeric_limits<S>::infinity();
-    if (!(largest(b.cwiseAbs()) < kInfinity && largest(log_scale) < kInfinity)) return false;
+    if (!all_finite<S>(b) || !(largest(log_scale) < std::numeric_limits<S>::infinity())) return false;
     // The scale only grows along the rows: the first row decides.
     return raised_ - std::max(log_, log_scale(0)) <= kSafeGap<S>;
   }

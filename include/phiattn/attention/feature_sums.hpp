@@ -9,7 +9,6 @@
 #include <phiattn/core/scratch.hpp>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace phiattn::detail {
@@ -85,7 +84,7 @@ class FeatureSums {
 
  private:
   /// Rows of one causal block: the triangle inside it costs 2 (m + dv) flops a row and token, the sums want long ones.
-  static constexpr Index kBlock = 64;
+  static constexpr Index kBlock = 48;
 
   auto sums() const { return sums_.leftCols(dv_); }
   auto sums() { return sums_.leftCols(dv_); }
@@ -108,7 +107,7 @@ class FeatureSums {
     if (n == 1) {
       scale_.raise(sums_, normaliser_);
       advance_row(queries, keys, values, out);
-    } else if (largest(values.cwiseAbs()) < std::numeric_limits<S>::infinity() &&
+    } else if (all_finite<S>(values) &&
                scale_.admits(queries.features, keys.features, keys.log_scale)) {
       scale_.raise(sums_, normaliser_);
       read(queries, out);

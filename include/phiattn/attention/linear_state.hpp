@@ -82,7 +82,6 @@ class LinearState {
       reserve(*work_, 2 * n, n);
       k.load(first, root_scale_, work_->tokens.topRows(n));
       q.load(first, root_scale_, work_->tokens.middleRows(n, n));
-      v.load(first, S(1), work_->values.topRows(n));
       if constexpr (detail::UniformMap<Map>) {
         fill(*work_, 0, 2 * n, Side::queries, 0);
       } else {
@@ -91,7 +90,9 @@ class LinearState {
       }
       const auto queries = features(*work_, n, n);
       const auto rows = read_rows(*work_, n);
-      sums_.advance(queries, features(*work_, 0, n), work_->values.topRows(n), rows);
+      v.with_rows(first, n, S(1), work_->values, [&](const ConstMatrixRef<S>& values) {
+        sums_.advance(queries, features(*work_, 0, n), values, rows);
+      });
       results.take(first, rows.sums, rows.normaliser, queries.log_scale, kPositive);
       size_ += n;
     }
@@ -124,12 +125,11 @@ class LinearState {
     return std::max<Index>(16, (Index{1} << 22) / std::max<Index>(m, 1));
   }
 
-  /// Room for so many tokens, and for the values or results of `rows` of them.
+  /// Room for so many tokens, and for the results of `rows` of them.
   void reserve(Work& work, Index tokens, Index rows) const {
     detail::reserve(work.tokens, tokens, map_.dimension());
     detail::reserve(work.features, tokens, detail::spread<S>(map_.feature_dimension()));
     detail::reserve(work.log_scale, tokens, 1);
-    detail::reserve(work.values, rows, value_dimension());
     detail::reserve(work.sums, rows, value_dimension());
     detail::reserve(work.normaliser, rows, 1);
   }
@@ -165,7 +165,9 @@ class LinearState {
         map_.signed_query_features(tokens, position, features, log_scale);
       }
     }
-    rows.middleCols(m, detail::padded<S>(m) - m).setConstant(Scale::kPadding);
+    if (const Index more = detail::padded<S>(m) - m; more > 0) {
+      rows.middleCols(m, more).setConstant(Scale::kPadding);
+    }
   }
 
   void append(const Input<S>& k, const Input<S>& v, const Input<S>* log_weights) {
@@ -174,16 +176,23 @@ class LinearState {
     for (Index first = 0; first < k.rows(); first += chunk_) {
       const Index n = std::min(chunk_, k.rows() - first);
       reserve(*work_, n, n);
-      k.load(first, root_scale_, work_->tokens.topRows(n));
-      v.load(first, S(1), work_->values.topRows(n));
+      const auto tokens = work_->tokens.topRows(n);
+      k.load(first, root_scale_, tokens);
+      const auto add = [&](const ConstMatrixRef<S>& values) {
+        fill(*work_, 0, n, Side::keys, size_);
+        if (log_weights) work_->log_scale.head(n) += work_->log_weights.topRows(n);
+        sums_.add(features(*work_, 0, n), values);
+      };
       if (log_weights) {
         detail::reserve(work_->log_weights, n, 1);
-        detail::load_log_weights<S>(*log_weights, first, work_->log_weights.topRows(n),
-                                    work_->tokens.topRows(n), work_->values.topRows(n));
+        detail::reserve(work_->values, n, value_dimension());
+        const auto values = work_->values.topRows(n);
+        v.load(first, S(1), values);
+        detail::load_log_weights<S>(*log_weights, first, work_->log_weights.topRows(n), tokens, values);
+        add(values);
+      } else {
+        v.with_rows(first, n, S(1), work_->values, add);
       }
-      fill(*work_, 0, n, Side::keys, size_);
-      if (log_weights) work_->log_scale.head(n) += work_->log_weights.topRows(n);
-      sums_.add(features(*work_, 0, n), work_->values.topRows(n));
       size_ += n;
     }
   }

@@ -108,7 +108,7 @@ class TiledAttention {
       for (Index t = 0; t < n_q; ++t) take_row(t, seen(t));
     }
     const auto weights = weights_.leftCols(n_k);
-    if (whole || largest(values.cwiseAbs()) < std::numeric_limits<S>::infinity()) {
+    if (whole || all_finite<S>(values)) {
       // Row t sees the keys up to t + diagonal.
       const Index diagonal = whole ? kNoDiagonal : visible.of(first_query) - first_key - 1;
       multiply_add<S>(weights, values, sums_, diagonal);

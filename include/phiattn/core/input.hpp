@@ -3,6 +3,7 @@
 // What comes in: any Eigen expression, behind one type per scalar. Next: core/output.hpp.
 
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/scratch.hpp>
 
 #include <concepts>
 #include <limits>
@@ -108,9 +109,9 @@ class Input {
           reinterpret_cast<const S*>(static_cast<const char*>(data_) + first * extent_.row_stride), count,
           cols_, Eigen::OuterStride<>(extent_.row_stride / extent_.element)));
     } else {
-      chunk.resize(count, cols_);
-      load(first, factor, chunk);
-      use(chunk);
+      detail::reserve(chunk, count, cols_);
+      load(first, factor, chunk.topRows(count));
+      use(chunk.topRows(count));
     }
   }
 

@@ -21,27 +21,58 @@ struct Strided {
 /// out (Rows, Packets packets) <- [out +] a (Rows, k) b (k, Packets packets), all sums in registers. The columns of b
 /// and of out are contiguous.
 template <class S, int Rows, int Packets>
-EIGEN_ALWAYS_INLINE void multiply_tile(Index k, Strided<const S> a, Strided<const S> b, Strided<S> out,
+EIGEN_ALWAYS_INLINE void multiply_tile(Index k, const S* a, auto a_row, auto a_col, Strided<const S> b, Strided<S> out,
                                        bool add) {
   using namespace Eigen::internal;
   using P = Packet<S>;
   P sums[Rows * Packets];
-  const auto place = [&](auto i) PHIATTN_INLINE {
-    return out.data + (i / Packets) * out.row + (i % Packets) * kPacket<S>;
+  // One pointer that walks down the rows: a pointer for each would not leave the loop below its registers.
+  const auto each_row = [&](const auto& visit) {
+    S* row = out.data;
+    unroll<Rows>([&](auto i) PHIATTN_INLINE {
+      unroll<Packets>([&](auto j) PHIATTN_INLINE { visit(sums[i * Packets + j], row + j * kPacket<S>); });
+      row += out.row;
+    });
   };
-  unroll<Rows * Packets>([&](auto i)
-                             PHIATTN_INLINE { sums[i] = add ? ploadu<P>(place(i)) : pset1<P>(S(0)); });
-  for (Index l = 0; l < k; ++l, a.data += a.col, b.data += b.row) {
+  if (add) {
+    each_row([](P& sum, const S* x) PHIATTN_INLINE { sum = ploadu<P>(x); });
+  } else {
+    unroll<Rows * Packets>([&](auto i) PHIATTN_INLINE { sums[i] = pset1<P>(S(0)); });
+  }
+  for (Index l = 0; l < k; ++l, a += a_col, b.data += b.row) {
     P row[Packets];
     unroll<Packets>([&](auto j) PHIATTN_INLINE { row[j] = ploadu<P>(b.data + j * kPacket<S>); });
     unroll<Rows>([&](auto i) PHIATTN_INLINE {
-      const P factor = pset1<P>(a.data[i * a.row]);
+      const P factor = pset1<P>(a[i * a_row]);
       unroll<Packets>([&](auto j) PHIATTN_INLINE {
         sums[i * Packets + j] = pmadd(factor, row[j], sums[i * Packets + j]);
       });
     });
   }
-  unroll<Rows * Packets>([&](auto i) PHIATTN_INLINE { pstoreu(place(i), sums[i]); });
+  each_row([](const P& sum, S* x) PHIATTN_INLINE { pstoreu(x, sum); });
+}
+
+/// The tiles of rows [first, n) one below the other, as long as they are whole; returns the first row that is left.
+/// a(i, l) counts only if l <= i + diagonal, up to the tile of its row. A function of its own, so that the tile has the
+/// registers to itself.
+template <class S, int Rows, int Packets>
+EIGEN_DONT_INLINE Index multiply_rows(Index first, Index n, Index k, Index diagonal, Strided<const S> a,
+                                      Strided<const S> b, Strided<S> out, bool add) {
+  Index i = first;
+  const auto tiles = [&](auto row, auto col) PHIATTN_INLINE {
+    for (; i + Rows <= n; i += Rows) {
+      const Index depth = std::clamp<Index>(i + Rows + diagonal, 0, k);
+      multiply_tile<S, Rows, Packets>(depth, a.data + i * row, row, col, b, out.at(i, 0), add);
+    }
+  };
+  // Constant strides leave the innermost loop more registers.
+  constexpr std::integral_constant<Index, 1> kOne;
+  if (a.col == 1) {
+    tiles(a.row, kOne);
+  } else {
+    tiles(kOne, a.col);
+  }
+  return i;
 }
 
 // Packets as template arguments lose their alignment attribute, which does no harm here.

@@ -50,6 +50,23 @@ EIGEN_ALWAYS_INLINE void in_steps(Index n, Index unit, const Step& step) {
   for (; i < n; i += unit) step.template operator()<1>(i);
 }
 
+/// Neither NaN nor infinity in x, whose rows are contiguous.
+template <class S>
+bool all_finite(const ConstMatrixRef<S>& x) {
+  using namespace Eigen::internal;
+  using P = Packet<S>;
+  // 0 times any of the others is NaN.
+  P sum = pset1<P>(S(0));
+  S rest = 0;
+  for (Index t = 0; t < x.rows(); ++t) {
+    const S* row = x.data() + t * x.outerStride();
+    Index i = 0;
+    for (; i + kPacket<S> <= x.cols(); i += kPacket<S>) sum = pmadd(ploadu<P>(row + i), pset1<P>(S(0)), sum);
+    for (; i < x.cols(); ++i) rest += row[i] * S(0);
+  }
+  return predux(sum) + rest == 0;
+}
+
 }  // namespace phiattn::detail
 
 /// On the lambdas given to unroll(): inline even where the compiler would rather not.

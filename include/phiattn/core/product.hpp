@@ -76,19 +76,17 @@ struct Product {
   template <int Packets>
   void rows(Index j, Strided<const S> b_panel) const {
     Index i = std::max<Index>(0, j - out_diagonal);
+    const auto tiles = [&]<int Rows>() {
+      if (i + Rows > n) return;
+      i = multiply_rows<S, Rows, Packets>(i, n, k, a_diagonal, a, b_panel, out.at(0, j), add);
+    };
     if constexpr (Packets <= 2) {
-      for (; i + kRows <= n; i += kRows) tile<kRows, Packets>(i, j, b_panel);
-      for (; i + kFewRows <= n; i += kFewRows) tile<kFewRows, Packets>(i, j, b_panel);
+      tiles.template operator()<kRows>();
+      tiles.template operator()<kFewRows>();
     } else {
-      for (; i + 2 <= n; i += 2) tile<2, Packets>(i, j, b_panel);
+      tiles.template operator()<2>();
     }
-    for (; i < n; ++i) tile<1, Packets>(i, j, b_panel);
-  }
-
-  template <int Rows, int Packets>
-  void tile(Index i, Index j, Strided<const S> b_panel) const {
-    const Index depth = std::clamp<Index>(i + Rows + a_diagonal, 0, k);
-    multiply_tile<S, Rows, Packets>(depth, a.at(i, 0), b_panel, out.at(i, j), add);
+    tiles.template operator()<1>();
   }
 
   /// The last columns, fewer than a packet, by way of a buffer that is a packet wide.
