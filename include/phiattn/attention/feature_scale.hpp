@@ -5,6 +5,7 @@
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/packet.hpp>
+#include <phiattn/core/prefetch.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <algorithm>
@@ -98,7 +99,7 @@ class PerFeatureScale {
   }
 
   /// Keys b become weights exp(b + log_scale - c); normaliser += their sums over the keys.
-  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser) {
+  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser, Prefetch& ahead) {
     using namespace Eigen::internal;
     using P = Packet<S>;
     // Stores of packets may alias whatever lies in memory: pointers, strides and counts are better kept in registers.
@@ -112,6 +113,8 @@ class PerFeatureScale {
       });
       S* row = b.data() + i;
       for (Index j = 0; j < n; ++j, row += stride) {
+        ahead();
+        ahead();
         const P shift = pset1<P>(shifts[j]);
         unroll<N>([&](auto p) PHIATTN_INLINE {
           S* x = row + p * kPacket<S>;
@@ -128,7 +131,7 @@ class PerFeatureScale {
 
   /// Queries a become weights on the sums; normaliser_out(t) is theirs, log_scale(t) += the scale they were divided by.
   void weigh_queries(MatrixRef<S> a, VectorRef<S> log_scale, const Vector<S>& normaliser,
-                     VectorRef<S> normaliser_out) const {
+                     VectorRef<S> normaliser_out, Prefetch& ahead) const {
     if (nothing_) {
       a.setZero();
       normaliser_out.setZero();
@@ -136,8 +139,8 @@ class PerFeatureScale {
       return;
     }
     Index t = 0;
-    for (; t + 4 <= a.rows(); t += 4) weigh_queries<4, 1>(t, a, log_scale, normaliser, normaliser_out);
-    for (; t < a.rows(); ++t) weigh_queries<1, 4>(t, a, log_scale, normaliser, normaliser_out);
+    for (; t + 4 <= a.rows(); t += 4) weigh_queries<4, 1>(t, a, log_scale, normaliser, normaliser_out, ahead);
+    for (; t < a.rows(); ++t) weigh_queries<1, 4>(t, a, log_scale, normaliser, normaliser_out, ahead);
   }
 
   /// Raises this scale and `other` to the larger of both: these sums follow, and `weight(i)` is what the sums of the
@@ -154,7 +157,7 @@ class PerFeatureScale {
   /// Rows [t, t + Rows), Packets packets at a time: so many sums that the next need not wait for the last.
   template <int Rows, int Packets>
   void weigh_queries(Index t, MatrixRef<S>& a, VectorRef<S>& log_scale, const Vector<S>& normaliser,
-                     VectorRef<S>& normaliser_out) const {
+                     VectorRef<S>& normaliser_out, Prefetch& ahead) const {
     using namespace Eigen::internal;
     using P = Packet<S>;
     P top[Rows * Packets], sum[Rows * Packets];
@@ -168,6 +171,7 @@ class PerFeatureScale {
     const S* const z = normaliser.data();
     const auto each = [&](const auto& step) {
       in_steps<Packets>(cols, kPacket<S>, [&]<int N>(Index i) {
+        ahead();
         unroll<N>([&](auto p) PHIATTN_INLINE {
           const Index column = i + p * kPacket<S>;
           const P c = ploadu<P>(scale + column), of_sum = ploadu<P>(z + column);
@@ -235,7 +239,8 @@ class PerStateScale {
     log_ = raised_;
   }
 
-  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser) const {
+  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser,
+                  Prefetch& /*ahead*/) const {
     for (Index j = 0; j < b.rows(); ++j) {
       b.row(j) *= flushed_exp(log_scale(j) - log_);
       normaliser += b.row(j).transpose();
@@ -243,7 +248,7 @@ class PerStateScale {
   }
 
   void weigh_queries(MatrixRef<S> a, VectorRef<S> log_scale, const Vector<S>& normaliser,
-                     VectorRef<S> normaliser_out) const {
+                     VectorRef<S> normaliser_out, Prefetch& /*ahead*/) const {
     if (log_ == kNothing<S> && normaliser.isZero(0)) {
       a.setZero();
       normaliser_out.setZero();

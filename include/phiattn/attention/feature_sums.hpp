@@ -5,6 +5,7 @@
 
 #include <phiattn/attention/feature_scale.hpp>
 #include <phiattn/core/check.hpp>
+#include <phiattn/core/prefetch.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/scratch.hpp>
 
@@ -36,7 +37,7 @@ struct ReadRows {
 };
 
 /// S_i = sum_j varphi_i(k_j) v_j and z_i = sum_j varphi_i(k_j) under their log-scale. Features are turned into weights
-/// in place.
+/// in place; meanwhile `ahead` fetches what comes next.
 template <class Scale>
 class FeatureSums {
  public:
@@ -51,25 +52,25 @@ class FeatureSums {
   Index features() const { return sums_.rows(); }
   Index value_dimension() const { return dv_; }
 
-  void add(FeatureRows<S> keys, const ConstMatrixRef<S>& values) {
+  void add(FeatureRows<S> keys, const ConstMatrixRef<S>& values, Prefetch& ahead) {
     scale_.survey(keys.features, keys.log_scale);
     scale_.raise(sums_, normaliser_);
-    weigh(keys);
+    weigh(keys, ahead);
     add_values(keys, values);
   }
 
-  void read(FeatureRows<S> queries, ReadRows<S> out) const {
-    weigh(queries, out);
+  void read(FeatureRows<S> queries, ReadRows<S> out, Prefetch& ahead) const {
+    weigh(queries, out, ahead);
     multiply<S>(weights(queries), sums(), out.sums);
   }
 
   /// Reads and adds by turns: row t sees what was there and the keys up to its own.
   void advance(FeatureRows<S> queries, FeatureRows<S> keys, const ConstMatrixRef<S>& values,
-               ReadRows<S> out) {
+               ReadRows<S> out, Prefetch& ahead) {
     for (Index begin = 0; begin < keys.rows(); begin += kBlock) {
       const Index n = std::min(kBlock, keys.rows() - begin);
       advance_block(queries.middle(begin, n), keys.middle(begin, n), values.middleRows(begin, n),
-                    out.middle(begin, n));
+                    out.middle(begin, n), ahead);
     }
   }
 
@@ -90,9 +91,11 @@ class FeatureSums {
   auto sums() { return sums_.leftCols(dv_); }
   auto weights(const FeatureRows<S>& tokens) const { return tokens.features.leftCols(features()); }
 
-  void weigh(FeatureRows<S>& keys) { scale_.weigh_keys(keys.features, keys.log_scale, normaliser_); }
-  void weigh(FeatureRows<S>& queries, ReadRows<S>& out) const {
-    scale_.weigh_queries(queries.features, queries.log_scale, normaliser_, out.normaliser);
+  void weigh(FeatureRows<S>& keys, Prefetch& ahead) {
+    scale_.weigh_keys(keys.features, keys.log_scale, normaliser_, ahead);
+  }
+  void weigh(FeatureRows<S>& queries, ReadRows<S>& out, Prefetch& ahead) const {
+    scale_.weigh_queries(queries.features, queries.log_scale, normaliser_, out.normaliser, ahead);
   }
   void add_values(const FeatureRows<S>& keys, const ConstMatrixRef<S>& values) {
     transposed_multiply_add<S>(weights(keys), values, sums());
@@ -101,33 +104,33 @@ class FeatureSums {
   /// One block if it is safe, else as two halves in order. A non-finite value or feature is unsafe: 0 * inf in the
   /// zeroed triangle is NaN. One row always is safe.
   void advance_block(FeatureRows<S> queries, FeatureRows<S> keys, const ConstMatrixRef<S>& values,
-                     ReadRows<S> out) {
+                     ReadRows<S> out, Prefetch& ahead) {
     const Index n = keys.rows();
     scale_.survey(keys.features, keys.log_scale);
     if (n == 1) {
       scale_.raise(sums_, normaliser_);
-      advance_row(queries, keys, values, out);
+      advance_row(queries, keys, values, out, ahead);
     } else if (all_finite<S>(values) &&
                scale_.admits(queries.features, keys.features, keys.log_scale)) {
       scale_.raise(sums_, normaliser_);
-      read(queries, out);
-      weigh(keys);
+      read(queries, out, ahead);
+      weigh(keys, ahead);
       add_triangle(queries, keys, values, out);
       add_values(keys, values);
     } else {
       for (const Index begin : {Index{0}, n / 2}) {
         const Index half = begin == 0 ? n / 2 : n - n / 2;
         advance_block(queries.middle(begin, half), keys.middle(begin, half), values.middleRows(begin, half),
-                      out.middle(begin, half));
+                      out.middle(begin, half), ahead);
       }
     }
   }
 
   /// The sums take in a key and are read in the same pass, since they hardly fit in the first-level cache.
   void advance_row(FeatureRows<S>& query, FeatureRows<S>& key, const ConstMatrixRef<S>& value,
-                   ReadRows<S>& out) {
-    weigh(key);
-    weigh(query, out);
+                   ReadRows<S>& out, Prefetch& ahead) {
+    weigh(key, ahead);
+    weigh(query, out, ahead);
     add_and_read<S>(weights(key), value, weights(query), sums_, out.sums);
   }
 

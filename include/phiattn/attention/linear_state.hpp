@@ -88,10 +88,12 @@ class LinearState {
         fill(*work_, 0, n, Side::keys, size_);
         fill(*work_, n, n, Side::queries, size_);
       }
+      detail::Prefetch ahead({k.span(first + n, chunk_), q.span(first + n, chunk_), v.span(first + n, chunk_),
+                              results.span(first, n)});
       const auto queries = features(*work_, n, n);
       const auto rows = read_rows(*work_, n);
       v.with_rows(first, n, S(1), work_->values, [&](const ConstMatrixRef<S>& values) {
-        sums_.advance(queries, features(*work_, 0, n), values, rows);
+        sums_.advance(queries, features(*work_, 0, n), values, rows, ahead);
       });
       results.take(first, rows.sums, rows.normaliser, queries.log_scale, kPositive);
       size_ += n;
@@ -181,7 +183,8 @@ class LinearState {
       const auto add = [&](const ConstMatrixRef<S>& values) {
         fill(*work_, 0, n, Side::keys, size_);
         if (log_weights) work_->log_scale.head(n) += work_->log_weights.topRows(n);
-        sums_.add(features(*work_, 0, n), values);
+        detail::Prefetch ahead({k.span(first + n, chunk_), v.span(first + n, chunk_)});
+        sums_.add(features(*work_, 0, n), values, ahead);
       };
       if (log_weights) {
         detail::reserve(work_->log_weights, n, 1);
@@ -207,7 +210,8 @@ class LinearState {
         fill(work, 0, n, Side::queries, position + first);
         const auto queries = features(work, 0, n);
         const auto rows = read_rows(work, n);
-        sums_.read(queries, rows);
+        detail::Prefetch ahead({q.span(first + n, chunk_), results.span(first, n)});
+        sums_.read(queries, rows, ahead);
         results.take(first, rows.sums, rows.normaliser, queries.log_scale, kPositive);
       }
     });

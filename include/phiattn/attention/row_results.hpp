@@ -38,6 +38,9 @@ class RowResults {
     if (partial_) partial_->out.middleRows(first, sums.rows()) = sums;
   }
 
+  /// Where rows [first, first + count) go, for a Prefetch.
+  Span span(Index first, Index count) const { return out_ ? out_->span(first, count) : Span{}; }
+
   const AttentionStatus& status() const { return status_; }
 
  private:

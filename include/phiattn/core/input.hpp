@@ -3,8 +3,10 @@
 // What comes in: any Eigen expression, behind one type per scalar. Next: core/output.hpp.
 
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/prefetch.hpp>
 #include <phiattn/core/scratch.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <limits>
 #include <type_traits>
@@ -48,6 +50,12 @@ struct Extent {
             x.rowStride() * kSize,
             x.colStride() * kSize,
             kSize};
+  }
+
+  /// Rows [first, first + count) where a row lies in one piece.
+  Span span(Index first, Index count) const {
+    if (col_stride != element) return {};
+    return Span::of(data + first * row_stride, count, cols * element, row_stride);
   }
 };
 
@@ -116,6 +124,9 @@ class Input {
   }
 
   const detail::Extent& extent() const { return extent_; }
+
+  /// Rows [first, first + count), as far as there are so many, for a Prefetch.
+  detail::Span span(Index first, Index count) const { return extent_.span(first, std::min(count, rows_ - first)); }
 
  private:
   using Load = void (*)(const void* data, const detail::Extent&, S factor, MatrixRef<S> out);

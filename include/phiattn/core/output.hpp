@@ -91,6 +91,9 @@ class Output {
     detail::fail_argument(message);
   }
 
+  /// Rows [first, first + count), for a Prefetch.
+  detail::Span span(Index first, Index count) const { return extent_.span(first, count); }
+
  private:
   using Store = void (*)(void* expression, Index first, const ConstMatrixRef<S>& block);
 

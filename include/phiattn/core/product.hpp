@@ -1,7 +1,7 @@
 #pragma once
 
 // The dense products of the library, in row-major blocks: compiled once for a scalar however many similarities there
-// are. Next: core/input.hpp.
+// are. Next: core/prefetch.hpp.
 
 #include <phiattn/core/micro_kernel.hpp>
 
