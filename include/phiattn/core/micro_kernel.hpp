@@ -79,28 +79,48 @@ EIGEN_DONT_INLINE Index multiply_rows(Index first, Index n, Index k, Index diago
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wignored-attributes"
 
+/// As many packets as numbers in each, transposed in registers: block.packet[i] <- from(i), then to(i, its transpose).
+template <class S, class From, class To>
+EIGEN_ALWAYS_INLINE void transpose_packets(const From& from, const To& to) {
+  using namespace Eigen::internal;
+  constexpr int kWidth = static_cast<int>(kPacket<S>);
+  PacketBlock<Packet<S>, kWidth> block;
+  unroll<kWidth>([&](auto i) PHIATTN_INLINE { block.packet[i] = ploadu<Packet<S>>(from(i)); });
+  if constexpr (kWidth > 1) ptranspose(block);
+  unroll<kWidth>([&](auto i) PHIATTN_INLINE { pstoreu(to(i), block.packet[i]); });
+}
+
 /// packed (depth, width) <- b (depth, cols), and 0 beyond `cols`.
 template <class S>
 void pack(Strided<const S> b, Index depth, Index cols, Index width, S* packed) {
-  using namespace Eigen::internal;
-  constexpr int kWidth = static_cast<int>(kPacket<S>);
+  constexpr Index kWidth = kPacket<S>;
   Index l = 0;
   if (cols == width && b.col == 1) {
     for (; l < depth; ++l) std::copy_n(b.at(l, 0).data, width, packed + l * width);
-  } else if (cols == width && b.row == 1 && kWidth > 1) {
+  } else if (cols == width && b.row == 1) {
     for (; l + kWidth <= depth; l += kWidth) {
       for (Index j = 0; j < width; j += kWidth) {
-        PacketBlock<Packet<S>, kWidth> block;
-        unroll<kWidth>([&](auto i)
-                           PHIATTN_INLINE { block.packet[i] = ploadu<Packet<S>>(b.at(l, j + i).data); });
-        ptranspose(block);
-        unroll<kWidth>([&](auto i)
-                           PHIATTN_INLINE { pstoreu(packed + (l + i) * width + j, block.packet[i]); });
+        transpose_packets<S>([&](Index i) PHIATTN_INLINE { return b.at(l, j + i).data; },
+                             [&](Index i) PHIATTN_INLINE { return packed + (l + i) * width + j; });
       }
     }
   }
   for (; l < depth; ++l) {
     for (Index j = 0; j < width; ++j) packed[l * width + j] = j < cols ? *b.at(l, j).data : S(0);
+  }
+}
+
+/// b (depth, cols) <- packed (depth, packet), for b of contiguous columns.
+template <class S>
+void unpack(const S* packed, Index depth, Index cols, Strided<S> b) {
+  constexpr Index kWidth = kPacket<S>;
+  Index l = 0;
+  for (; cols == kWidth && l + kWidth <= depth; l += kWidth) {
+    transpose_packets<S>([&](Index i) PHIATTN_INLINE { return packed + (l + i) * kWidth; },
+                         [&](Index i) PHIATTN_INLINE { return b.at(l, i).data; });
+  }
+  for (; l < depth; ++l) {
+    for (Index j = 0; j < cols; ++j) *b.at(l, j).data = packed[l * kWidth + j];
   }
 }
 

@@ -3,6 +3,7 @@
 // Frequencies that are never written down: products of sign matrices. Next: projection/projection.hpp.
 
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/micro_kernel.hpp>
 #include <phiattn/core/random.hpp>
 #include <phiattn/core/scratch.hpp>
 
@@ -13,44 +14,91 @@
 
 namespace phiattn::detail {
 
-/// Two levels of the transform at once: H_4 on four runs of n contiguous numbers each.
-template <class S>
-void butterfly(S* a, S* b, S* c, S* e, Index n) {
+/// x <- H_R x for R packets in registers, R a power of two.
+template <int R, class P>
+EIGEN_ALWAYS_INLINE void hadamard_in_registers(P (&x)[R]) {
   using namespace Eigen::internal;
-  const auto at = [=]<class Packet>(Index i, Packet) {
-    const auto load = [i](const S* x) { return ploadu<Packet>(x + i); };
-    const Packet p = padd(load(a), load(b)), q = psub(load(a), load(b));
-    const Packet r = padd(load(c), load(e)), s = psub(load(c), load(e));
-    pstoreu(a + i, padd(p, r));
-    pstoreu(b + i, padd(q, s));
-    pstoreu(c + i, psub(p, r));
-    pstoreu(e + i, psub(q, s));
-  };
-  using Packet = typename packet_traits<S>::type;
-  constexpr Index kWidth = packet_traits<S>::size;
-  Index i = 0;
-  for (; i + kWidth <= n; i += kWidth) at(i, Packet());
-  for (; i < n; ++i) at(i, S());
+  unroll<std::bit_width(unsigned{R}) - 1>([&](auto level) PHIATTN_INLINE {
+    constexpr int kRun = 1 << level;
+    unroll<R / 2>([&](auto pair) PHIATTN_INLINE {
+      constexpr int kFirst = pair / kRun * 2 * kRun + pair % kRun;
+      const P sum = padd(x[kFirst], x[kFirst + kRun]);
+      x[kFirst + kRun] = psub(x[kFirst], x[kFirst + kRun]);
+      x[kFirst] = sum;
+    });
+  });
 }
 
-/// y <- H y, y (D, n): the fast Walsh-Hadamard transform of every column, D a power of two, H_1 = 1 and
+/// A column of as many tokens as a packet holds, D numbers each: y (D, packet).
 ///
-///     H_2D = [ H_D   H_D ]
-///            [ H_D  -H_D ]
-///
-/// Cost: D log2(D) n additions, in runs of n or more contiguous numbers.
+/// With H_1 = 1 and H_2D = [H_D H_D; H_D -H_D], the transform H_D is the product of commuting factors I x H_R x I, each of
+/// which takes R rows of y, `stride` apart, to R others: D / R times R packets in registers.
+/// Cost: D log2(D) additions.
 template <class S>
-void walsh_hadamard(Eigen::Map<Matrix<S>>& y) {
-  Index run = y.cols();
-  for (; 4 * run <= y.size(); run *= 4) {
-    for (S* a = y.data(); a < y.data() + y.size(); a += 4 * run)
-      butterfly(a, a + run, a + 2 * run, a + 3 * run, run);
+class HadamardColumn {
+ public:
+  HadamardColumn(S* y, Index size) : y_(y), size_(size) {}
+
+  /// y <- R H D1 H D2 H D3 x, the diagonals D1, D2, D3 one after the other in `signs`, R in `radii`. Of two transforms,
+  /// the first ends and the second begins with the same factor, which takes both in one pass.
+  void transform(const S* x, const S* signs, const S* radii) const {
+    const Index top = factors() - 1;
+    factor<Step::signed_first>(top, x, signs + 2 * size_);
+    for (Index f = top - 1; f > 0; --f) factor<Step::plain>(f, y_, nullptr);
+    factor<Step::twice>(0, y_, signs + size_);
+    for (Index f = 1; f < top; ++f) factor<Step::plain>(f, y_, nullptr);
+    factor<Step::twice>(top, y_, signs);
+    for (Index f = top - 1; f > 0; --f) factor<Step::plain>(f, y_, nullptr);
+    factor<Step::scaled_last>(0, y_, radii);
   }
-  if (run == y.size()) return;
-  auto upper = y.topRows(y.rows() / 2), lower = y.bottomRows(y.rows() / 2);
-  upper += lower;
-  lower = upper - 2 * lower;  // a - b = (a + b) - 2b
-}
+
+ private:
+  static constexpr int kRadix = 8;
+  enum class Step { plain, signed_first, twice, scaled_last };
+
+  /// D is a power of 8, times 2 or 4 at most, and at least 16: there are two factors or more.
+  Index factors() const { return (std::bit_width(static_cast<std::uint64_t>(size_)) + 1) / 3; }
+
+  template <Step step>
+  void factor(Index f, const S* from, const S* diagonal) const {
+    const Index stride = Index{1} << (3 * f);
+    switch (std::min<Index>(kRadix, size_ / stride)) {
+      case 2: return passes<2, step>(stride, from, diagonal);
+      case 4: return passes<4, step>(stride, from, diagonal);
+      default: return passes<kRadix, step>(stride, from, diagonal);
+    }
+  }
+
+  template <int R, Step step>
+  void passes(Index stride, const S* from, const S* diagonal) const {
+    using namespace Eigen::internal;
+    using P = Packet<S>;
+    for (Index block = 0; block < size_; block += R * stride) {
+      for (Index first = block; first < block + stride; ++first) {
+        P rows[R];
+        unroll<R>([&](auto i) PHIATTN_INLINE {
+          const Index row = first + i * stride;
+          rows[i] = ploadu<P>(from + row * kPacket<S>);
+          if constexpr (step == Step::signed_first) rows[i] = pmul(rows[i], pset1<P>(diagonal[row]));
+        });
+        hadamard_in_registers<R>(rows);
+        if constexpr (step == Step::twice) {
+          unroll<R>([&](auto i)
+                        PHIATTN_INLINE { rows[i] = pmul(rows[i], pset1<P>(diagonal[first + i * stride])); });
+          hadamard_in_registers<R>(rows);
+        }
+        unroll<R>([&](auto i) PHIATTN_INLINE {
+          const Index row = first + i * stride;
+          if constexpr (step == Step::scaled_last) rows[i] = pmul(rows[i], pset1<P>(diagonal[row]));
+          pstoreu(y_ + row * kPacket<S>, rows[i]);
+        });
+      }
+    }
+  }
+
+  S* y_;
+  Index size_;
+};
 
 /// h frequencies in blocks of D = 2^ceil(log2 d) rows, cut to d columns:
 ///
@@ -61,8 +109,7 @@ void walsh_hadamard(Eigen::Map<Matrix<S>>& y) {
 /// numbers would be N(0, I) exactly, and their norm chi(d). So Radii::fixed fixes the norm only where d is a
 /// power of two. Rows are orthogonal in D dimensions, and E[omega_i omega_i^T] = I exactly; higher moments
 /// are Gaussian only up to O(1/D^2).
-/// Cost: 3 D log2(D) ceil(h/D) additions a token, which overtakes the dense product somewhere from d = 64
-/// (narrow vectors) to 128 (wide ones); 3 D ceil(h/D) + h numbers of memory.
+/// Cost: 3 D log2(D) ceil(h/D) additions a token, which XXX; 3 D ceil(h/D) + h numbers of memory.
 template <class S>
 class HadamardRows {
  public:
@@ -74,36 +121,35 @@ class HadamardRows {
 
   /// @param radii  (h), of padded(d) dimensions
   HadamardRows(Index d, const Vector<double>& radii, const Philox& random)
-      : cols_(d), size_(padded(d)), signs_(3 * ((radii.size() + size_ - 1) / size_), size_) {
+      : rows_(radii.size()), cols_(d), size_(padded(d)), signs_(3 * ((radii.size() + size_ - 1) / size_), size_) {
     for (Index i = 0; i < signs_.size(); ++i) {
       signs_.data()[i] = random.uniform(static_cast<std::uint64_t>(i)) < 0.5 ? S(-1) : S(1);
     }
-    factors_ = (radii * std::pow(static_cast<double>(size_), -1.5)).template cast<S>();
+    factors_.setZero(signs_.size() / 3);
+    factors_.head(rows_) = (radii * std::pow(static_cast<double>(size_), -1.5)).template cast<S>();
   }
 
-  Index rows() const { return factors_.size(); }
+  Index rows() const { return rows_; }
   Index cols() const { return cols_; }
 
   /// out <- x omega^T, (n, d) -> (n, h)
   void project(const ConstMatrixRef<S>& x, MatrixRef<S> out) const {
-    // Several tokens side by side make every run of the transform a long one.
-    const Index together = std::clamp<Index>(kStackScratch<S> / size_, 1, kTokens);
-    for (Index t = 0; t < x.rows(); t += together) {
-      const Index n = std::min(together, x.rows() - t);
-      with_scratch<S>(size_, n, [&](Eigen::Map<Matrix<S>> y) {
-        for (Index first = 0, block = 0; first < rows(); first += size_, ++block) {
+    constexpr Index kTokens = kPacket<S>;
+    with_scratch<S>(2 * size_, kTokens, [&](Eigen::Map<Matrix<S>> scratch) {
+      S* const column = scratch.data();
+      S* const y = column + size_ * kTokens;
+      const HadamardColumn<S> transformed(y, size_);
+      scratch.middleRows(cols_, size_ - cols_).setZero();
+      for (Index t = 0; t < x.rows(); t += kTokens) {
+        const Index n = std::min(kTokens, x.rows() - t);
+        pack<S>({x.data() + t * x.outerStride(), 1, x.outerStride()}, cols_, n, kTokens, column);
+        for (Index first = 0; first < rows(); first += size_) {
+          transformed.transform(column, signs_.data() + 3 * first, factors_.data() + first);
           const Index count = std::min(size_, rows() - first);
-          y.topRows(cols_) = x.middleRows(t, n).transpose();
-          y.bottomRows(size_ - cols_).setZero();
-          for (Index factor = 2; factor >= 0; --factor) {  // D3, D2, D1
-            y.array().colwise() *= signs_.row(3 * block + factor).transpose().array();
-            walsh_hadamard(y);
-          }
-          out.block(t, first, n, count) =
-              y.topRows(count).transpose() * factors_.segment(first, count).asDiagonal();
+          unpack<S>(y, count, n, {out.data() + t * out.outerStride() + first, 1, out.outerStride()});
         }
-      });
-    }
+      }
+    });
   }
 
   /// omega, (h, d)
@@ -120,12 +166,11 @@ class HadamardRows {
   }
 
  private:
-  static constexpr Index kTokens = 16;
-
+  Index rows_;         // h
   Index cols_;         // d
   Index size_;         // D
   Matrix<S> signs_;    // (3 ceil(h/D), D): the diagonals D1, D2, D3 of each block
-  Vector<S> factors_;  // R_i D^(-3/2)
+  Vector<S> factors_;  // (ceil(h/D) D): R_i D^(-3/2), and 0
 };
 
 }  // namespace phiattn::detail
