@@ -25,7 +25,9 @@ void check_same(const Input<float>& x, const Matrix<float>& plain) {
   CHECK(attention(t.map, t.q, x, t.v, kOptions) == attention(t.map, t.q, plain, t.v, kOptions));
   CHECK(attention(t.kernel, t.q, x, t.v, kOptions) == attention(t.kernel, t.q, plain, t.v, kOptions));
   CHECK(attention(t.map, t.q, t.k, x, kOptions) == attention(t.map, t.q, t.k, plain, kOptions));
+  CHECK(attention(t.kernel, t.q, t.k, x, kOptions) == attention(t.kernel, t.q, t.k, plain, kOptions));
   CHECK(attention(t.map, x, t.k, t.v, kOptions) == attention(t.map, plain, t.k, t.v, kOptions));
+  CHECK(attention(t.kernel, x, t.k, t.v, kOptions) == attention(t.kernel, plain, t.k, t.v, kOptions));
 }
 
 template <class X>

@@ -111,22 +111,26 @@ TEST_CASE("simplex directions lower the variance without antithetic rows and rai
   check_lower(moments(2 * kD, Directions::orthogonal, true), moments(2 * kD, Directions::simplex, true));
 }
 
-TEMPLATE_TEST_CASE("the fast transform is the product with the Walsh-Hadamard matrix", "[projection]", float,
+TEMPLATE_TEST_CASE("the fast transforms are products with Walsh-Hadamard matrices and signs", "[projection]", float,
                    double) {
   using S = TestType;
-  for (const Index size : {1, 2, 4, 8, 32, 64}) {
-    for (const Index n : {1, 3, 16, 17}) {
-      CAPTURE(size, n);
-      const auto whole_numbers = [](Index i, Index j) { return S((7 * i + 3 * j) % 11 - 5); };
-      const Matrix<S> x = Matrix<S>::NullaryExpr(size, n, whole_numbers);
-      const Matrix<S> h = Matrix<S>::NullaryExpr(size, size, [](Index i, Index j) {
-        return std::popcount(static_cast<std::uint64_t>(i & j)) % 2 == 0 ? S(1) : S(-1);
-      });
-      Matrix<S> y = x;
-      Eigen::Map<Matrix<S>> map(y.data(), size, n);
-      detail::walsh_hadamard(map);
-      CHECK(y == h * x);  // sums of small whole numbers are exact
-    }
+  constexpr Index kTokens = detail::kPacket<S>;
+  for (const Index size : {16, 32, 64, 128, 256, 512}) {
+    CAPTURE(size);
+    const Matrix<S> h = Matrix<S>::NullaryExpr(size, size, [](Index i, Index j) {
+      return std::popcount(static_cast<std::uint64_t>(i & j)) % 2 == 0 ? S(1) : S(-1);
+    });
+    const auto sign = [](Index i, Index j) { return (i * i + 3 * i * j + j) % 7 < 3 ? S(-1) : S(1); };
+    const Matrix<S> signs = Matrix<S>::NullaryExpr(3, size, sign);
+    const Vector<S> radii = Vector<S>::NullaryExpr(size, [](Index i) { return S(1 + i % 3); });
+    const Matrix<S> x =
+        Matrix<S>::NullaryExpr(size, kTokens, [](Index i, Index j) { return S((7 * i + 3 * j) % 3 - 1); });
+    Matrix<S> y(size, kTokens);
+    detail::HadamardColumn<S>(y.data(), size).transform(x.data(), signs.data(), radii.data());
+    const auto d = [&](Index row) { return signs.row(row).asDiagonal(); };
+    const Matrix<S> third = h * (d(2) * x), second = h * (d(1) * third), first = h * (d(0) * second);
+    REQUIRE((h.cwiseAbs() * third.cwiseAbs()).maxCoeff() * static_cast<S>(size) < S(1 << 24));
+    CHECK(y == radii.asDiagonal() * first);  // sums of small whole numbers are exact
   }
 }
 

@@ -88,6 +88,8 @@ class PerFeatureScale {
 
   /// Raises the scale to C; the sums so far follow.
   void raise(Matrix<S>& sums, Vector<S>& normaliser) {
+    // A key that is NaN leaves no scale behind, and yet it is there.
+    nothing_ = nothing_ && finite_ && !rises_;
     if (!rises_) return;
     for (Index i = 0; i < sums.rows(); ++i) {
       if (raised_(i) == log_(i)) continue;
@@ -99,7 +101,8 @@ class PerFeatureScale {
   }
 
   /// Keys b become weights exp(b + log_scale - c); normaliser += their sums over the keys.
-  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser, Prefetch& ahead) {
+  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser,
+                  Prefetch& ahead) const {
     using namespace Eigen::internal;
     using P = Packet<S>;
     // Stores of packets may alias whatever lies in memory: pointers, strides and counts are better kept in registers.
@@ -125,8 +128,6 @@ class PerFeatureScale {
       }
       unroll<N>([&](auto p) PHIATTN_INLINE { pstoreu(normaliser.data() + i + p * kPacket<S>, sum[p]); });
     });
-    // A key that is NaN leaves no scale behind, and yet it is there.
-    nothing_ = nothing_ && largest(log_) == kNothing<S> && normaliser.isZero(0);
   }
 
   /// Queries a become weights on the sums; normaliser_out(t) is theirs, log_scale(t) += the scale they were divided by.
@@ -147,9 +148,9 @@ class PerFeatureScale {
   /// other must be multiplied by.
   void merge(const PerFeatureScale& other, Matrix<S>& sums, Vector<S>& normaliser) {
     raised_ = log_.cwiseMax(other.log_);
-    rises_ = true;
+    rises_ = !other.nothing_;
+    finite_ = true;
     raise(sums, normaliser);
-    nothing_ = nothing_ && other.nothing_;
   }
   S weight_of(const PerFeatureScale& other, Index i) const { return decay(other.log_(i), log_(i)); }
 
@@ -205,9 +206,9 @@ class PerFeatureScale {
   RowVector<S> log_;
   RowVector<S> raised_;   // C: the scale to come
   RowVector<S> running_;  // scratch: the scale after one more row
-  bool finite_ = true;
-  bool rises_ = false;
-  bool nothing_ = true;  // no key was there
+  bool finite_ = true;   // the keys surveyed last are
+  bool rises_ = false;   // to take them in
+  bool nothing_ = true;  // no key has been there
 };
 
 /// The scale of signed maps: one logarithm for the whole state, the largest log-scale of its keys.

@@ -112,7 +112,9 @@ class Input {
   /// use(factor * rows [first, first + count)): in place if they lie as a chunk would, else loaded into `chunk`.
   template <class Use>
   void with_rows(Index first, Index count, S factor, Matrix<S>& chunk, const Use& use) const {
-    if (load_ == &load_as<S> && extent_.col_stride == extent_.element && factor == S(1)) {
+    // To Eigen, a stride of 0 is that of a dense matrix.
+    const bool in_rows = extent_.col_stride == extent_.element && extent_.row_stride != 0;
+    if (load_ == &load_as<S> && in_rows && factor == S(1)) {
       use(Eigen::Map<const Matrix<S>, 0, Eigen::OuterStride<>>(
           reinterpret_cast<const S*>(static_cast<const char*>(data_) + first * extent_.row_stride), count,
           cols_, Eigen::OuterStride<>(extent_.row_stride / extent_.element)));
