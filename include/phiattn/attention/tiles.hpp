@@ -128,24 +128,26 @@ class TiledAttention {
     if (log_weights_.size() > 0) {
       for (Index r = t; r < t + N; ++r) weights_.row(r).head(n_k) += log_weights_.transpose();
     }
+    // Stores of packets may alias whatever lies in memory: strides are better kept in registers.
+    const Index cols = weights_.cols(), stride = weights_.outerStride();
+    S* const rows = weights_.data() + t * stride;
     P top[N], sum[N];
     unroll<N>([&](auto r) PHIATTN_INLINE {
       top[r] = pset1<P>(kNothing<S>);
       sum[r] = pset1<P>(S(0));
     });
-    for (Index j = 0; j < weights_.cols(); j += kPacket<S>) {
+    for (Index j = 0; j < cols; j += kPacket<S>) {
       // The first argument of pmax prevails where one is NaN.
-      unroll<N>([&](auto r)
-                    PHIATTN_INLINE { top[r] = pmax(top[r], ploadu<P>(&weights_.coeffRef(t + r, j))); });
+      unroll<N>([&](auto r) PHIATTN_INLINE { top[r] = pmax(top[r], ploadu<P>(rows + r * stride + j)); });
     }
     unroll<N>([&](auto r) PHIATTN_INLINE {
       raise(t + r, predux_max(top[r]));
       top[r] = pset1<P>(log_scale_(t + r));
     });
-    for (Index j = 0; j < weights_.cols(); j += kPacket<S>) {
+    for (Index j = 0; j < cols; j += kPacket<S>) {
       unroll<N>([&](auto r) PHIATTN_INLINE {
-        S* x = &weights_.coeffRef(t + r, j);
-        const P weight = packet_exp<S>(psub(ploadu<P>(x), top[r]));
+        S* x = rows + r * stride + j;
+        const P weight = packet_exp_to_one<S>(P(psub(ploadu<P>(x), top[r])));
         sum[r] = padd(sum[r], weight);
         pstoreu(x, weight);
       });
