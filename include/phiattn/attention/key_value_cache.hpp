@@ -129,9 +129,10 @@ class KeyValueCache {
     const Input<S> values(values_.topRows(size_));
     const Input<S> log_weights(log_weights_.topRows(size_));
     const Index tile = std::min(options_.chunk, std::max({q.rows(), size_, Index{1}}));
-    return tiles_.with([&](detail::TiledAttention<K>& tiles) {
-      return tiles.attend(kernel_, tile, q, dimension_ ? root_scale(*dimension_) : S(1),
-                          {keys, values, &log_weights, S(1)}, {size_, causal, size_ - q.rows()}, results);
+    const detail::TiledAttention<K> attention(kernel_, {keys, values, &log_weights, S(1)},
+                                              {size_, causal, size_ - q.rows()}, tile);
+    return scratch_.with([&](detail::ScratchBlock<S>& scratch) {
+      return attention.attend(q, dimension_ ? root_scale(*dimension_) : S(1), results, scratch);
     });
   }
 
@@ -142,7 +143,7 @@ class KeyValueCache {
   Matrix<S> values_;
   Matrix<S> log_weights_;
   Index size_ = 0;
-  detail::KeptScratch<detail::TiledAttention<K>> tiles_;
+  detail::KeptScratch<detail::ScratchBlock<S>> scratch_;
 };
 
 }  // namespace phiattn

@@ -79,23 +79,22 @@ class LinearState {
     detail::RowResults<S> results(out);
     for (Index first = 0; first < q.rows(); first += chunk_) {
       const Index n = std::min(chunk_, q.rows() - first);
-      reserve(*work_, 2 * n, n);
-      k.load(first, root_scale_, work_->tokens.topRows(n));
-      q.load(first, root_scale_, work_->tokens.middleRows(n, n));
+      Chunk chunk = cut(*scratch_, 2 * n, n);
+      k.load(first, root_scale_, chunk.tokens.topRows(n));
+      q.load(first, root_scale_, chunk.tokens.bottomRows(n));
       if constexpr (detail::UniformMap<Map>) {
-        fill(*work_, 0, 2 * n, Side::queries, 0);
+        fill(chunk, 0, 2 * n, Side::queries, 0);
       } else {
-        fill(*work_, 0, n, Side::keys, size_);
-        fill(*work_, n, n, Side::queries, size_);
+        fill(chunk, 0, n, Side::keys, size_);
+        fill(chunk, n, n, Side::queries, size_);
       }
       detail::Prefetch ahead({k.span(first + n, chunk_), q.span(first + n, chunk_), v.span(first + n, chunk_),
                               results.span(first, n)});
-      const auto queries = features(*work_, n, n);
-      const auto rows = read_rows(*work_, n);
-      v.with_rows(first, n, S(1), work_->values, [&](const ConstMatrixRef<S>& values) {
-        sums_.advance(queries, features(*work_, 0, n), values, rows, ahead);
+      const auto queries = features(chunk, n, n);
+      v.with_rows(first, S(1), chunk.values, [&](const ConstMatrixRef<S>& values) {
+        sums_.advance(queries, features(chunk, 0, n), values, {chunk.sums, chunk.normaliser}, ahead);
       });
-      results.take(first, rows.sums, rows.normaliser, queries.log_scale, kPositive);
+      results.take(first, chunk.sums, chunk.normaliser, queries.log_scale, Scale::kPositive);
       size_ += n;
     }
     return results.status();
@@ -114,46 +113,46 @@ class LinearState {
 
  private:
   using Scale = detail::ScaleOf<Map>;
-  static constexpr bool kPositive = Scale::kPositive;
 
-  /// Scratch for one chunk; grows to the largest seen.
-  struct Work {
-    Matrix<S> tokens, features, values, sums, log_weights;
-    Vector<S> log_scale, normaliser;
+  /// Tokens and their features, and the values or results of `rows` of them.
+  struct Chunk {
+    Eigen::Map<Matrix<S>> tokens, features, values, log_weights, sums;
+    Eigen::Map<Vector<S>> normaliser, log_scale;
   };
+
+  Chunk cut(detail::ScratchBlock<S>& block, Index tokens, Index rows) const {
+    const Index m = detail::spread<S>(map_.feature_dimension());
+    const Index dv = value_dimension();
+    return block.cut([&](detail::ScratchBlock<S>& from) {
+      return Chunk{from.matrix(tokens, map_.dimension()),
+                   from.matrix(tokens, m),
+                   from.matrix(rows, dv),
+                   from.matrix(rows, 1),
+                   from.matrix(rows, dv),
+                   from.vector(rows),
+                   from.vector(tokens)};
+    });
+  }
 
   /// Features of a chunk take at most 16 MiB in float, yet are enough to keep the products busy.
   static Index largest_chunk(Index m) {
     return std::max<Index>(16, (Index{1} << 22) / std::max<Index>(m, 1));
   }
 
-  /// Room for so many tokens, and for the results of `rows` of them.
-  void reserve(Work& work, Index tokens, Index rows) const {
-    detail::reserve(work.tokens, tokens, map_.dimension());
-    detail::reserve(work.features, tokens, detail::spread<S>(map_.feature_dimension()));
-    detail::reserve(work.log_scale, tokens, 1);
-    detail::reserve(work.sums, rows, value_dimension());
-    detail::reserve(work.normaliser, rows, 1);
-  }
-
-  detail::FeatureRows<S> features(Work& work, Index begin, Index n) const {
-    return {work.features.block(begin, 0, n, detail::padded<S>(map_.feature_dimension())),
-            work.log_scale.segment(begin, n)};
-  }
-
-  static detail::ReadRows<S> read_rows(Work& work, Index n) {
-    return {work.sums.topRows(n), work.normaliser.head(n)};
+  detail::FeatureRows<S> features(Chunk& chunk, Index begin, Index n) const {
+    return {chunk.features.block(begin, 0, n, detail::padded<S>(map_.feature_dimension())),
+            chunk.log_scale.segment(begin, n)};
   }
 
   enum class Side { queries, keys };
 
   /// Features of loaded tokens [begin, begin + n), the first of them at `position`.
-  void fill(Work& work, Index begin, Index n, Side side, Index position) const {
+  void fill(Chunk& chunk, Index begin, Index n, Side side, Index position) const {
     const Index m = map_.feature_dimension();
-    const auto tokens = work.tokens.middleRows(begin, n);
-    auto rows = work.features.middleRows(begin, n);
+    const auto tokens = chunk.tokens.middleRows(begin, n);
+    auto rows = chunk.features.middleRows(begin, n);
     auto features = rows.leftCols(m);
-    auto log_scale = work.log_scale.segment(begin, n);
+    auto log_scale = chunk.log_scale.segment(begin, n);
     if constexpr (LogFeatureMap<Map>) {
       if (side == Side::keys) {
         map_.log_key_features(tokens, position, features, log_scale);
@@ -177,24 +176,20 @@ class LinearState {
     if (log_weights) detail::check_log_weights(*log_weights, k.rows());
     for (Index first = 0; first < k.rows(); first += chunk_) {
       const Index n = std::min(chunk_, k.rows() - first);
-      reserve(*work_, n, n);
-      const auto tokens = work_->tokens.topRows(n);
-      k.load(first, root_scale_, tokens);
+      Chunk chunk = cut(*scratch_, n, n);
+      k.load(first, root_scale_, chunk.tokens);
       const auto add = [&](const ConstMatrixRef<S>& values) {
-        fill(*work_, 0, n, Side::keys, size_);
-        if (log_weights) work_->log_scale.head(n) += work_->log_weights.topRows(n);
+        fill(chunk, 0, n, Side::keys, size_);
+        if (log_weights) chunk.log_scale += chunk.log_weights;
         detail::Prefetch ahead({k.span(first + n, chunk_), v.span(first + n, chunk_)});
-        sums_.add(features(*work_, 0, n), values, ahead);
+        sums_.add(features(chunk, 0, n), values, ahead);
       };
       if (log_weights) {
-        detail::reserve(work_->log_weights, n, 1);
-        detail::reserve(work_->values, n, value_dimension());
-        const auto values = work_->values.topRows(n);
-        v.load(first, S(1), values);
-        detail::load_log_weights<S>(*log_weights, first, work_->log_weights.topRows(n), tokens, values);
-        add(values);
+        v.load(first, S(1), chunk.values);
+        detail::load_log_weights<S>(*log_weights, first, chunk.log_weights, chunk.tokens, chunk.values);
+        add(chunk.values);
       } else {
-        v.with_rows(first, n, S(1), work_->values, add);
+        v.with_rows(first, S(1), chunk.values, add);
       }
       size_ += n;
     }
@@ -202,17 +197,15 @@ class LinearState {
 
   AttentionStatus read_into(const Input<S>& q, Index position, detail::RowResults<S> results) const {
     position = detail::countable(position);
-    work_.with([&](Work& work) {
+    scratch_.with([&](detail::ScratchBlock<S>& scratch) {
       for (Index first = 0; first < q.rows(); first += chunk_) {
         const Index n = std::min(chunk_, q.rows() - first);
-        reserve(work, n, n);
-        q.load(first, root_scale_, work.tokens.topRows(n));
-        fill(work, 0, n, Side::queries, position + first);
-        const auto queries = features(work, 0, n);
-        const auto rows = read_rows(work, n);
+        Chunk chunk = cut(scratch, n, n);
+        q.load(first, root_scale_, chunk.tokens);
+        fill(chunk, 0, n, Side::queries, position + first);
         detail::Prefetch ahead({q.span(first + n, chunk_), results.span(first, n)});
-        sums_.read(queries, rows, ahead);
-        results.take(first, rows.sums, rows.normaliser, queries.log_scale, kPositive);
+        sums_.read(features(chunk, 0, n), {chunk.sums, chunk.normaliser}, ahead);
+        results.take(first, chunk.sums, chunk.normaliser, chunk.log_scale, Scale::kPositive);
       }
     });
     return results.status();
@@ -223,7 +216,7 @@ class LinearState {
   Index chunk_;
   detail::FeatureSums<Scale> sums_;
   Index size_ = 0;
-  detail::KeptScratch<Work> work_;
+  detail::KeptScratch<detail::ScratchBlock<S>> scratch_;
 };
 
 }  // namespace phiattn

@@ -4,7 +4,6 @@
 
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/prefetch.hpp>
-#include <phiattn/core/scratch.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -109,19 +108,18 @@ class Input {
     load_(static_cast<const char*>(data_) + first * extent_.row_stride, extent_, factor, out);
   }
 
-  /// use(factor * rows [first, first + count)): in place if they lie as a chunk would, else loaded into `chunk`.
+  /// use(factor * rows [first, first + chunk.rows())): in place if they lie as a chunk would, else loaded into `chunk`.
   template <class Use>
-  void with_rows(Index first, Index count, S factor, Matrix<S>& chunk, const Use& use) const {
+  void with_rows(Index first, S factor, MatrixRef<S> chunk, const Use& use) const {
     // To Eigen, a stride of 0 is that of a dense matrix.
     const bool in_rows = extent_.col_stride == extent_.element && extent_.row_stride != 0;
     if (load_ == &load_as<S> && in_rows && factor == S(1)) {
       use(Eigen::Map<const Matrix<S>, 0, Eigen::OuterStride<>>(
-          reinterpret_cast<const S*>(static_cast<const char*>(data_) + first * extent_.row_stride), count,
+          reinterpret_cast<const S*>(static_cast<const char*>(data_) + first * extent_.row_stride), chunk.rows(),
           cols_, Eigen::OuterStride<>(extent_.row_stride / extent_.element)));
     } else {
-      detail::reserve(chunk, count, cols_);
-      load(first, factor, chunk.topRows(count));
-      use(chunk.topRows(count));
+      load(first, factor, chunk);
+      use(chunk);
     }
   }
 

@@ -28,6 +28,43 @@ void with_scratch(Index rows, Index cols, const Use& use) {
   }
 }
 
+/// Scratch of one call in one block, from which matrices are cut. Several large blocks would each go back to the system
+/// after a call, only for the next one to fault in their pages one by one.
+template <class S>
+class ScratchBlock {
+ public:
+  /// cuts(block), which calls matrix() and vector() for what it returns: once to learn how much it takes, then for good.
+  /// What an earlier call returned is lost.
+  template <class Cuts>
+  auto cut(const Cuts& cuts) {
+    used_ = 0;
+    next_ = nullptr;
+    cuts(*this);
+    if (block_.size() < used_) block_.resize(used_);
+    next_ = block_.data();
+    return cuts(*this);
+  }
+
+  Eigen::Map<Matrix<S>> matrix(Index rows, Index cols) { return {numbers(rows * cols), rows, cols}; }
+  Eigen::Map<Vector<S>> vector(Index n) { return {numbers(n), n}; }
+
+ private:
+  /// As many numbers as whole cache lines hold.
+  S* numbers(Index n) {
+    constexpr Index kLine = Index{64} / Index{sizeof(S)};
+    const Index taken = (n + kLine - 1) / kLine * kLine;
+    if (!next_) {
+      used_ += taken;
+      return nullptr;
+    }
+    return std::exchange(next_, next_ + taken);
+  }
+
+  Vector<S> block_;
+  Index used_ = 0;
+  S* next_ = nullptr;
+};
+
 /// Makes room for (rows, cols) without giving any up.
 template <class M>
 void reserve(M& matrix, Index rows, Index cols) {
