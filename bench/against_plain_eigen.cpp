@@ -3,26 +3,25 @@
 //
 //     against_plain_eigen [--brief] [--check=RATIO]
 //
-// Medians of CPU time on one thread. FLOPs are nominal (see attention_bench.cpp). --brief: seconds; --check: fails
+// Medians of CPU time on one thread; nobody pays for the pages of fresh buffers. FLOPs are nominal (see
+// attention_bench.cpp). --brief: seconds; --check: fails
 // if a case marked * is not RATIO times as fast as plain Eigen.
 
 #include "../examples/support/heap_meter.hpp"
 #include "support/machine.hpp"
 #include "support/plain_eigen.hpp"
+#include "support/timed.hpp"
 
 #include <phiattn/attention/attention.hpp>
 #include <phiattn/feature_maps/elu.hpp>
 #include <phiattn/feature_maps/positive_random.hpp>
 #include <phiattn/kernels/exponential.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace {
 
@@ -34,32 +33,6 @@ struct Settings {
   int rounds = 31;
   bool brief = false;
   double least_ratio = 0;
-};
-
-double median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
-  return x[x.size() / 2];
-}
-
-/// CPU seconds of one call, over as many as take some milliseconds.
-class Timed {
- public:
-  explicit Timed(std::function<void()> work) : work_(std::move(work)) {
-    for (double seconds = run(); seconds < 4e-3 && calls_ < (1 << 20); seconds = run()) calls_ *= 2;
-  }
-  void sample() { samples_.push_back(run() / calls_); }
-  double seconds() const { return median(samples_); }
-
- private:
-  double run() const {
-    const std::clock_t start = std::clock();
-    for (int i = 0; i < calls_; ++i) work_();
-    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  }
-
-  std::function<void()> work_;
-  int calls_ = 1;
-  std::vector<double> samples_;
 };
 
 template <class S>
@@ -84,20 +57,13 @@ class Table {
     heap_meter::reset_peak();
     ours();
     const std::int64_t heap = heap_meter::peak() - before;
-    Timed mine(ours), theirs(plain);
-    std::vector<double> peak;
-    for (int round = 0; round < settings_.rounds; ++round) {
-      peak.push_back(bench::peak_flops<S>(3));
-      mine.sample();
-      theirs.sample();
-    }
-    const double rate = flops / mine.seconds();
-    const double ratio = theirs.seconds() / mine.seconds();
-    const bool fails = judged && ratio < settings_.least_ratio;
+    const bench::Comparison it = bench::compare<S>(settings_.rounds, flops, ours, plain);
+    const bool fails = judged && it.times_as_fast < settings_.least_ratio;
     failed_ = failed_ || fails;
     std::printf("%-36s%s %10.4f %12.3g %9.1f %8.2f %10.0f %9.2f%s\n", name.c_str(), judged ? " *" : "  ",
-                mine.seconds() * 1e3, static_cast<double>(tokens) / mine.seconds(), rate / 1e9,
-                rate / median(peak), static_cast<double>(heap) / 1024, ratio, fails ? "  BELOW --check" : "");
+                it.seconds * 1e3, static_cast<double>(tokens) / it.seconds, flops / it.seconds / 1e9,
+                it.of_peak, static_cast<double>(heap) / 1024, it.times_as_fast,
+                fails ? "  BELOW --check" : "");
     std::fflush(stdout);
   }
 
@@ -163,8 +129,8 @@ void crossover(const Settings& settings, bool causal) {
   Index least = 0;
   for (Index n = 4096; n >= 64; n = n > 1024 ? n - 256 : n - 64) {
     Problem<float> p(n, 64, 64);
-    Timed linear([&] { pa::attention(favor, p.q, p.k, p.v, p.out, options(causal)); });
-    Timed exact(
+    bench::Timed linear([&] { pa::attention(favor, p.q, p.k, p.v, p.out, options(causal)); });
+    bench::Timed exact(
         [&] { pa::attention(pa::ExponentialKernel<float>(), p.q, p.k, p.v, p.out, options(causal)); });
     for (int round = 0; round < settings.rounds / 2; ++round) {
       linear.sample();
@@ -181,8 +147,8 @@ void crossover(const Settings& settings, bool causal) {
 void growth(const Settings& settings) {
   const pa::PositiveRandomFeatures<float> favor(pa::sample_projection<float>(256, 64, {.antithetic = false}));
   Problem<float> a(1024, 64, 64), b(1 << 20, 64, 64);
-  Timed small([&] { pa::attention(favor, a.q, a.k, a.v, a.out); });
-  Timed large([&] { pa::attention(favor, b.q, b.k, b.v, b.out); });
+  bench::Timed small([&] { pa::attention(favor, a.q, a.k, a.v, a.out); });
+  bench::Timed large([&] { pa::attention(favor, b.q, b.k, b.v, b.out); });
   for (int round = 0; round < settings.rounds / 6; ++round) {
     small.sample();
     large.sample();
@@ -240,6 +206,7 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
+  bench::keep_pages();
   std::printf("%s, FMA peak %.0f GFLOP/s in float, %.0f in double\n", Eigen::SimdInstructionSetsInUse(),
               bench::peak_flops<float>() / 1e9, bench::peak_flops<double>() / 1e9);
   Table table(settings);

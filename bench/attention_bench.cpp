@@ -2,20 +2,26 @@
 //
 //     attention_bench [--benchmark_filter=REGEX] [--benchmark_format=json] ...
 //
-// Counters, all by CPU time of the one thread: tokens/s, FLOP/s, and peak = fraction of the FMA peak of one core measured at the start of this run.
+// Counters, all by CPU time of the one thread: tokens/s, FLOP/s, peak = fraction of the FMA peak of one core measured at
+// the start of this run, heap bytes = working memory, x plain = times as fast as plain Eigen, in turn with it.
 // FLOPs are nominal: 4 n_q n_k d for exact attention (half when causal), 2 n m (2 d + 2 dv) for projected features,
 // 4 n m dv for features without a projection; exponentials and the triangle of a causal block count nothing.
 
+#include "../examples/support/heap_meter.hpp"
 #include "support/machine.hpp"
 #include "support/plain_eigen.hpp"
+#include "support/timed.hpp"
 
 #include <phiattn/phiattn.hpp>
 
 #include <benchmark/benchmark.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace {
@@ -47,7 +53,9 @@ struct Problem {
         out(Matrix<S>::Zero(shape.n, shape.dv)),
         options{.causality = shape.causal ? pa::Causality::causal : pa::Causality::none} {}
 
-  Matrix<S> q, k, v, out;
+  bool causal() const { return options.causality == pa::Causality::causal; }
+
+  Matrix<S> q, k, v, out, plain_out;
   pa::AttentionOptions options;
 };
 
@@ -60,16 +68,19 @@ double feature_flops(const Shape& s, bool projected) {
   return 2.0 * static_cast<double>(s.n * s.m) * static_cast<double>((projected ? 2 * s.d : 0) + 2 * s.dv);
 }
 
-/// One benchmark: `step(problem)` is what is timed.
-template <class S, class Step>
-void add(const std::string& name, const Shape& shape, double flops, Step step) {
+/// One benchmark: `step(problem)` is what is timed, beside `plain(problem)` if there is one.
+template <class S, class Step, class Plain = std::nullptr_t>
+void add(const std::string& name, const Shape& shape, double flops, Step step, Plain plain = nullptr) {
   const std::string full_name = name + (sizeof(S) == 8 ? "<double>" : "") +
                                 (shape.causal ? "/causal" : "/full") + "/n:" + std::to_string(shape.n) +
                                 "/d:" + std::to_string(shape.d) + "/m:" + std::to_string(shape.m) +
                                 "/dv:" + std::to_string(shape.dv);
   benchmark::RegisterBenchmark(full_name.c_str(), [=](benchmark::State& state) mutable {
     Problem<S> problem(shape);
+    const std::int64_t before = heap_meter::live();
+    heap_meter::reset_peak();
     step(problem);  // pages of the buffers are touched before the clock starts
+    state.counters["heap bytes"] = static_cast<double>(heap_meter::peak() - before);
     const std::clock_t start = std::clock();
     for (auto _ : state) {
       step(problem);
@@ -80,6 +91,12 @@ void add(const std::string& name, const Shape& shape, double flops, Step step) {
     state.counters["tokens/s"] = runs_per_second * static_cast<double>(shape.n);
     state.counters["FLOP/s"] = runs_per_second * flops;
     state.counters["peak"] = runs_per_second * flops / fma_peak<S>();
+    if constexpr (!std::is_null_pointer_v<Plain>) {
+      constexpr int kRounds = 5;
+      state.counters["x plain"] = bench::compare<S>(
+                                      kRounds, flops, [&] { step(problem); }, [&] { plain(problem); })
+                                      .times_as_fast;
+    }
   })->Unit(benchmark::kMillisecond);
 }
 
@@ -106,25 +123,28 @@ pa::PositiveRandomFeatures<S> favor(const Shape& shape, bool antithetic) {
       pa::sample_projection<S>(shape.m, shape.d, {.antithetic = antithetic}));
 }
 
+/// What plain Eigen has a counterpart of.
 template <class S>
-void add_plain(Shape shape) {
-  const Matrix<S> omega = favor<S>(shape, false).projection().matrix();
-  add<S>("plain_eigen_favor", shape, feature_flops(shape, true), [omega](Problem<S>& p) {
-    p.out = bench::plain::favor<S>(omega, p.q, p.k, p.v, p.options.causality == pa::Causality::causal);
-  });
+void add_beside_plain(Shape shape) {
+  const pa::PositiveRandomFeatures<S> map = favor<S>(shape, false);
+  add<S>(
+      "favor", shape, feature_flops(shape, true),
+      [map](Problem<S>& p) { pa::attention(map, p.q, p.k, p.v, p.out, p.options); },
+      [omega = map.projection().matrix()](Problem<S>& p) {
+        p.plain_out = bench::plain::favor<S>(omega, p.q, p.k, p.v, p.causal());
+      });
   shape.m = 0;
-  add<S>("plain_eigen_softmax", shape, exact_flops(shape), [](Problem<S>& p) {
-    p.out = bench::plain::softmax<S>(p.q, p.k, p.v, p.options.causality == pa::Causality::causal);
-  });
-}
-
-/// Every similarity at one shape.
-template <class S>
-void add_all(const Shape& shape) {
-  add_attention<S>("softmax", pa::ExponentialKernel<S>(), shape);
-  add_attention<S>("favor", favor<S>(shape, false), shape);
-  add_attention<S>("favor_antithetic", favor<S>(shape, true), shape);
-  add_attention<S>("elu", pa::EluFeatures<S>(shape.d), shape);
+  add<S>(
+      "softmax", shape, exact_flops(shape),
+      [](Problem<S>& p) { pa::attention(pa::ExponentialKernel<S>(), p.q, p.k, p.v, p.out, p.options); },
+      [](Problem<S>& p) { p.plain_out = bench::plain::softmax<S>(p.q, p.k, p.v, p.causal()); });
+  shape.m = shape.d;
+  add<S>(
+      "elu", shape, feature_flops(shape, false),
+      [map = pa::EluFeatures<S>(shape.d)](Problem<S>& p) {
+        pa::attention(map, p.q, p.k, p.v, p.out, p.options);
+      },
+      [](Problem<S>& p) { p.plain_out = bench::plain::elu<S>(p.q, p.k, p.v, p.causal()); });
 }
 
 /// The other similarities, calibrated where they need it on normal data.
@@ -173,10 +193,16 @@ template <class S>
 void add_decode(Shape shape) {
   shape.n = 1;
   shape.causal = true;
-  add<S>("decode_favor", shape, feature_flops(shape, true),
-         [state = pa::LinearState(favor<S>(shape, false), shape.dv)](Problem<S>& p) mutable {
-           state.advance(p.q, p.k, p.v, p.out);
-         });
+  add<S>(
+      "decode_favor", shape, feature_flops(shape, true),
+      [state = pa::LinearState(favor<S>(shape, false), shape.dv)](Problem<S>& p) mutable {
+        state.advance(p.q, p.k, p.v, p.out);
+      },
+      [state = bench::plain::FavorState<S>(favor<S>(shape, false).projection().matrix(), shape.dv)](
+          Problem<S>& p) mutable {
+        p.plain_out.resize(1, p.v.cols());
+        state.advance(p.q, p.k, p.v, p.plain_out);
+      });
 }
 
 std::string giga(double rate, const char* unit) {
@@ -200,8 +226,8 @@ void add_suite() {
     for (const Index n : {64, 256, 1024, 4096, 8192}) {
       Shape shape = base;
       shape.n = n;
-      add_all<float>(shape);
-      if (n == 64 || n == 1024 || n == 8192) add_plain<float>(shape);
+      add_beside_plain<float>(shape);
+      add_attention<float>("favor_antithetic", favor<float>(shape, true), shape);
     }
     // One factor at a time, around n = 4096.
     Shape shape = base;
@@ -234,6 +260,7 @@ void add_suite() {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  bench::keep_pages();
   describe_machine();
   add_suite();
   benchmark::RunSpecifiedBenchmarks();

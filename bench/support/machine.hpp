@@ -1,6 +1,6 @@
 #pragma once
 
-// What the machine can do, measured in the run that quotes it. Next: bench/support/plain_eigen.hpp.
+// What the machine can do, measured in the run that quotes it. Next: bench/support/timed.hpp.
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
@@ -42,8 +42,8 @@ double peak_flops(int repetitions = 101) {
   const Packet factor = pset1<Packet>(S(0.999));
   const Packet term = pset1<Packet>(S(0.001));
   const double seconds = median_seconds(repetitions, [&] {
-    Packet sums[kSums];
-    phiattn::detail::unroll<kSums>([&](auto i) PHIATTN_INLINE { sums[i] = term; });
+    Packet sums[kSums];  // all different, or the compiler would keep but one of them
+    phiattn::detail::unroll<kSums>([&](auto i) PHIATTN_INLINE { sums[i] = pset1<Packet>(S(i)); });
     for (int round = 0; round < kRounds; ++round) {
       phiattn::detail::unroll<kSums>([&](auto i) PHIATTN_INLINE { sums[i] = pmadd(sums[i], factor, term); });
     }

@@ -29,12 +29,14 @@ struct Heap {
   std::ptrdiff_t live = 0;
   std::ptrdiff_t peak = 0;
   std::ptrdiff_t allocations = 0;
+  std::ptrdiff_t large = 0;  // of them, those of 8 KiB or more
 };
 thread_local constinit Heap t_heap;
 
 void* taken(void* block) {
   if (block != nullptr) {
     ++t_heap.allocations;
+    if (malloc_usable_size(block) >= 8192) ++t_heap.large;
     t_heap.live += static_cast<std::ptrdiff_t>(malloc_usable_size(block));
     t_heap.peak = std::max(t_heap.peak, t_heap.live);
   }
@@ -116,6 +118,8 @@ void check_attention(const F& similarity) {
     CAPTURE(static_cast<int>(causality), small.peak, large.peak, small.allocations, large.allocations);
     CHECK(large.peak <= small.peak + 256);  // malloc may round a block up, now and then
     CHECK(small.peak > 0);                  // it does count
+    // The scratch and the sums: more blocks would go back to the system after each call.
+    CHECK(large.large <= (FeatureMap<F> ? 2 : 1));
     CHECK(large.live == 0);
   }
 }

@@ -111,8 +111,8 @@ TEST_CASE("simplex directions lower the variance without antithetic rows and rai
   check_lower(moments(2 * kD, Directions::orthogonal, true), moments(2 * kD, Directions::simplex, true));
 }
 
-TEMPLATE_TEST_CASE("the fast transforms are products with Walsh-Hadamard matrices and signs", "[projection]", float,
-                   double) {
+TEMPLATE_TEST_CASE("the fast transforms are products with Walsh-Hadamard matrices and signs", "[projection]",
+                   float, double) {
   using S = TestType;
   constexpr Index kTokens = detail::kPacket<S>;
   for (const Index size : {16, 32, 64, 128, 256, 512}) {

@@ -206,9 +206,9 @@ class PerFeatureScale {
   RowVector<S> log_;
   RowVector<S> raised_;   // C: the scale to come
   RowVector<S> running_;  // scratch: the scale after one more row
-  bool finite_ = true;   // the keys surveyed last are
-  bool rises_ = false;   // to take them in
-  bool nothing_ = true;  // no key has been there
+  bool finite_ = true;    // the keys surveyed last are
+  bool rises_ = false;    // to take them in
+  bool nothing_ = true;   // no key has been there
 };
 
 /// The scale of signed maps: one logarithm for the whole state, the largest log-scale of its keys.

@@ -65,8 +65,8 @@ class FeatureSums {
   }
 
   /// Reads and adds by turns: row t sees what was there and the keys up to its own.
-  void advance(FeatureRows<S> queries, FeatureRows<S> keys, const ConstMatrixRef<S>& values,
-               ReadRows<S> out, Prefetch& ahead) {
+  void advance(FeatureRows<S> queries, FeatureRows<S> keys, const ConstMatrixRef<S>& values, ReadRows<S> out,
+               Prefetch& ahead) {
     for (Index begin = 0; begin < keys.rows(); begin += kBlock) {
       const Index n = std::min(kBlock, keys.rows() - begin);
       advance_block(queries.middle(begin, n), keys.middle(begin, n), values.middleRows(begin, n),
@@ -110,8 +110,7 @@ class FeatureSums {
     if (n == 1) {
       scale_.raise(sums_, normaliser_);
       advance_row(queries, keys, values, out, ahead);
-    } else if (all_finite<S>(values) &&
-               scale_.admits(queries.features, keys.features, keys.log_scale)) {
+    } else if (all_finite<S>(values) && scale_.admits(queries.features, keys.features, keys.log_scale)) {
       scale_.raise(sums_, normaliser_);
       read(queries, out, ahead);
       weigh(keys, ahead);

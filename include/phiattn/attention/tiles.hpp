@@ -82,9 +82,15 @@ class TiledAttention {
     const Index n_k = std::min(tile_, keys_.k.rows());
     const Index dv = keys_.v.cols();
     return block.cut([&](ScratchBlock<S>& from) {
-      return Tile{from.matrix(n_q, d), from.matrix(n_k, d),           from.matrix(n_k, dv),
-                  from.matrix(n_k, 1), from.matrix(n_q, padded<S>(n_k)), from.matrix(n_q, dv),
-                  from.vector(n_q),    from.vector(n_q),              from.vector(n_q)};
+      return Tile{from.matrix(n_q, d),
+                  from.matrix(n_k, d),
+                  from.matrix(n_k, dv),
+                  from.matrix(n_k, 1),
+                  from.matrix(n_q, padded<S>(n_k)),
+                  from.matrix(n_q, dv),
+                  from.vector(n_q),
+                  from.vector(n_q),
+                  from.vector(n_q)};
     });
   }
 
@@ -116,7 +122,9 @@ class TiledAttention {
     if constexpr (LogKernel<K>) {
       if (!whole || weights.cols() > n_k) {
         for (Index t = 0; t < n_q; ++t) {
-          tile.weights.row(t).segment(seen(t), weights.cols() - seen(t)).setConstant(-std::numeric_limits<S>::infinity());
+          tile.weights.row(t)
+              .segment(seen(t), weights.cols() - seen(t))
+              .setConstant(-std::numeric_limits<S>::infinity());
         }
       }
       in_steps<4>(n_q, 1, [&]<int N>(Index t) { take_rows<N>(tile, t, n_k); });

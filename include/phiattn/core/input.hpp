@@ -115,8 +115,8 @@ class Input {
     const bool in_rows = extent_.col_stride == extent_.element && extent_.row_stride != 0;
     if (load_ == &load_as<S> && in_rows && factor == S(1)) {
       use(Eigen::Map<const Matrix<S>, 0, Eigen::OuterStride<>>(
-          reinterpret_cast<const S*>(static_cast<const char*>(data_) + first * extent_.row_stride), chunk.rows(),
-          cols_, Eigen::OuterStride<>(extent_.row_stride / extent_.element)));
+          reinterpret_cast<const S*>(static_cast<const char*>(data_) + first * extent_.row_stride),
+          chunk.rows(), cols_, Eigen::OuterStride<>(extent_.row_stride / extent_.element)));
     } else {
       load(first, factor, chunk);
       use(chunk);
@@ -126,7 +126,9 @@ class Input {
   const detail::Extent& extent() const { return extent_; }
 
   /// Rows [first, first + count), as far as there are so many, for a Prefetch.
-  detail::Span span(Index first, Index count) const { return extent_.span(first, std::min(count, rows_ - first)); }
+  detail::Span span(Index first, Index count) const {
+    return extent_.span(first, std::min(count, rows_ - first));
+  }
 
  private:
   using Load = void (*)(const void* data, const detail::Extent&, S factor, MatrixRef<S> out);

@@ -21,8 +21,8 @@ struct Strided {
 /// out (Rows, Packets packets) <- [out +] a (Rows, k) b (k, Packets packets), all sums in registers. The columns of b
 /// and of out are contiguous.
 template <class S, int Rows, int Packets>
-EIGEN_ALWAYS_INLINE void multiply_tile(Index k, const S* a, auto a_row, auto a_col, Strided<const S> b, Strided<S> out,
-                                       bool add) {
+EIGEN_ALWAYS_INLINE void multiply_tile(Index k, const S* a, auto a_row, auto a_col, Strided<const S> b,
+                                       Strided<S> out, bool add) {
   using namespace Eigen::internal;
   using P = Packet<S>;
   P sums[Rows * Packets];

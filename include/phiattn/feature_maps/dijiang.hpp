@@ -84,8 +84,7 @@ class DiJiangFeatures : public LogFeatureMapBase<DiJiangFeatures<S>, S> {
 
   const Projection<S>& projection() const { return projection_; }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                    VectorRef<S> log_scale) const {
+  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
     projection_.project(x, features);
     log_scale.setZero();
     const Vector<S>& log_weights = projection_.log_weights();

@@ -38,8 +38,7 @@ class DpfpFeatures : public LogFeatureMapBase<DpfpFeatures<S>, S> {
   Index nu() const { return nu_; }
   Index feature_dimension() const { return 2 * dimension_ * nu_; }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                    VectorRef<S> log_scale) const {
+  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
     log_scale.setZero();
     const Index width = 2 * dimension_;
     detail::with_scratch<S>(1, width, [&](Eigen::Map<Matrix<S>> scratch) {

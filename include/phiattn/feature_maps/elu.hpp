@@ -22,8 +22,7 @@ class EluFeatures : public LogFeatureMapBase<EluFeatures<S>, S> {
   Index dimension() const { return dimension_; }
   Index feature_dimension() const { return dimension_; }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                    VectorRef<S> log_scale) const {
+  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
     log_scale.setZero();
     // One of the two terms is 0, and what 1 + x loses of a small x is a rounding error of the feature. x - x carries a
     // NaN, which min and max may drop (and makes one of an infinity).

@@ -62,7 +62,7 @@ class LogFeatureMapBase {
   template <class Map = Derived>
   requires detail::UniformLogMap<Map> || detail::PositionedLogMap<Map>
   void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                          VectorRef<S> log_scale) const {
+                        VectorRef<S> log_scale) const {
     take_alike(x, first, features, log_scale);
   }
 
@@ -111,14 +111,14 @@ class SignedFeatureMapBase {
   template <class Map = Derived>
   requires detail::UniformSignedMap<Map> || detail::PositionedSignedMap<Map>
   void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                          VectorRef<S> log_scale) const {
+                             VectorRef<S> log_scale) const {
     take_alike(x, first, features, log_scale);
   }
 
   template <class Map = Derived>
   requires detail::UniformSignedMap<Map> || detail::PositionedSignedMap<Map>
   void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                          VectorRef<S> log_scale) const {
+                           VectorRef<S> log_scale) const {
     take_alike(x, first, features, log_scale);
   }
 

@@ -34,8 +34,7 @@ class HedgehogFeatures : public LogFeatureMapBase<HedgehogFeatures<S>, S> {
   Index dimension() const { return layer_.dimension(); }
   Index feature_dimension() const { return 2 * layer_.feature_dimension(); }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                    VectorRef<S> log_scale) const {
+  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
     const Index m = layer_.feature_dimension();
     layer_.apply(x, features.leftCols(m));
     features.rightCols(m) = -features.leftCols(m);

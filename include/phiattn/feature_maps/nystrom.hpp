@@ -79,8 +79,7 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
   double default_scale(Index) const { return scale_; }
 
   /// Some tokens at a time, so that their similarities fit the stack.
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                       VectorRef<S> log_scale) const {
+  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
     const Index m = feature_dimension();
     const Index together = std::max<Index>(1, detail::kStackScratch<S> / m);
     for (Index begin = 0; begin < x.rows(); begin += together) {

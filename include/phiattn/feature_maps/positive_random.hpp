@@ -36,8 +36,7 @@ class PositiveRandomFeatures : public LogFeatureMapBase<PositiveRandomFeatures<S
 
   const Projection<S>& projection() const { return omega_; }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                    VectorRef<S> log_scale) const {
+  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
     omega_.project(x, features);
     const S log_root_m = std::log(static_cast<S>(feature_dimension())) / 2;
     const Vector<S>& log_weights = omega_.log_weights();

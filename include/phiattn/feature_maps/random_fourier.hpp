@@ -45,8 +45,7 @@ class RandomFourierFeatures : public SignedFeatureMapBase<RandomFourierFeatures<
 
   const Projection<S>& projection() const { return omega_; }
 
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                       VectorRef<S> log_scale) const {
+  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
     auto cosines = features.leftCols(omega_.rows());
     auto sines = features.rightCols(omega_.rows());
     omega_.project(x, cosines);

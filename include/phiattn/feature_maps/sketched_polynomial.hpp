@@ -42,8 +42,7 @@ class SketchedPolynomial : public SignedFeatureMapBase<Derived, S> {
   Index feature_dimension() const { return feature_dimension_; }
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                       VectorRef<S> log_scale) const {
+  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
     const Index n = degree(), d = dimension_, own = n + 1 + d;
     const Index columns = own + derived().scratch_columns();
     const Index together = std::max<Index>(1, detail::kStackScratch<S> / columns);

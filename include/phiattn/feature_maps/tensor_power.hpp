@@ -59,8 +59,7 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
   Index feature_dimension() const { return feature_dimension_; }
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                       VectorRef<S> log_scale) const {
+  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
     detail::with_scratch<S>(1, dimension_, [&](Eigen::Map<Matrix<S>> scratch) {
       for (Index t = 0; t < x.rows(); ++t)
         log_scale(t) = fill_row(x.row(t), scratch.row(0), features.row(t).data());

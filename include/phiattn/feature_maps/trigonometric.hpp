@@ -43,8 +43,7 @@ class TrigonometricFeatures : public SignedFeatureMapBase<TrigonometricFeatures<
 
   const Projection<S>& projection() const { return fourier_.projection(); }
 
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                       VectorRef<S> log_scale) const {
+  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
     fourier_.signed_features(x, features, log_scale);
     for (Index t = 0; t < x.rows(); ++t) log_scale(t) += x.row(t).squaredNorm() / 2;
   }

@@ -63,9 +63,12 @@ class HadamardColumn {
   void factor(Index f, const S* from, const S* diagonal) const {
     const Index stride = Index{1} << (3 * f);
     switch (std::min<Index>(kRadix, size_ / stride)) {
-      case 2: return passes<2, step>(stride, from, diagonal);
-      case 4: return passes<4, step>(stride, from, diagonal);
-      default: return passes<kRadix, step>(stride, from, diagonal);
+      case 2:
+        return passes<2, step>(stride, from, diagonal);
+      case 4:
+        return passes<4, step>(stride, from, diagonal);
+      default:
+        return passes<kRadix, step>(stride, from, diagonal);
     }
   }
 
@@ -122,7 +125,10 @@ class HadamardRows {
 
   /// @param radii  (h), of padded(d) dimensions
   HadamardRows(Index d, const Vector<double>& radii, const Philox& random)
-      : rows_(radii.size()), cols_(d), size_(padded(d)), signs_(3 * ((radii.size() + size_ - 1) / size_), size_) {
+      : rows_(radii.size()),
+        cols_(d),
+        size_(padded(d)),
+        signs_(3 * ((radii.size() + size_ - 1) / size_), size_) {
     for (Index i = 0; i < signs_.size(); ++i) {
       signs_.data()[i] = random.uniform(static_cast<std::uint64_t>(i)) < 0.5 ? S(-1) : S(1);
     }

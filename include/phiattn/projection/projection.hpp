@@ -209,8 +209,7 @@ Projection<S> sample_projection(Index m, Index d, const ProjectionOptions& optio
   }
   const Matrix<double> directions = sample_directions(h, d, kind, for_directions);
   const Vector<double> radii = sample_radii(h, d, options.radii, for_radii);
-  return Projection<S>(
-      m, detail::DenseRows<S>(directions.transpose() * radii.asDiagonal()), {});
+  return Projection<S>(m, detail::DenseRows<S>(directions.transpose() * radii.asDiagonal()), {});
 }
 
 }  // namespace phiattn
