@@ -43,14 +43,14 @@ class FeatureSums {
  public:
   using S = typename Scale::Scalar;
 
-  FeatureSums(Index m, Index dv) : dv_(dv), scale_(m) {
+  FeatureSums(Index m, Index dv) : scale_(m) {
     check_at_least("dv", dv, 0);
-    sums_ = Matrix<S>::Zero(m, spread<S>(dv));
+    sums_ = Matrix<S>::Zero(m, dv);
     normaliser_ = Vector<S>::Zero(padded<S>(m));
   }
 
   Index features() const { return sums_.rows(); }
-  Index value_dimension() const { return dv_; }
+  Index value_dimension() const { return sums_.cols(); }
 
   void add(FeatureRows<S> keys, const ConstMatrixRef<S>& values, Prefetch& ahead) {
     scale_.survey(keys.features, keys.log_scale);
@@ -61,7 +61,7 @@ class FeatureSums {
 
   void read(FeatureRows<S> queries, ReadRows<S> out, Prefetch& ahead) const {
     weigh(queries, out, ahead);
-    multiply<S>(weights(queries), sums(), out.sums);
+    multiply<S>(weights(queries), sums_, out.sums);
   }
 
   /// Reads and adds by turns: row t sees what was there and the keys up to its own.
@@ -87,8 +87,6 @@ class FeatureSums {
   /// Rows of one causal block: the triangle inside it costs 2 (m + dv) flops a row and token, the sums want long ones.
   static constexpr Index kBlock = 48;
 
-  auto sums() const { return sums_.leftCols(dv_); }
-  auto sums() { return sums_.leftCols(dv_); }
   auto weights(const FeatureRows<S>& tokens) const { return tokens.features.leftCols(features()); }
 
   void weigh(FeatureRows<S>& keys, Prefetch& ahead) {
@@ -98,7 +96,7 @@ class FeatureSums {
     scale_.weigh_queries(queries.features, queries.log_scale, normaliser_, out.normaliser, ahead);
   }
   void add_values(const FeatureRows<S>& keys, const ConstMatrixRef<S>& values) {
-    transposed_multiply_add<S>(weights(keys), values, sums());
+    transposed_multiply_add<S>(weights(keys), values, sums_);
   }
 
   /// One block if it is safe, else as two halves in order. A non-finite value or feature is unsafe: 0 * inf in the
@@ -147,9 +145,8 @@ class FeatureSums {
     });
   }
 
-  Index dv_;
   Scale scale_;
-  Matrix<S> sums_;        // S (m, dv), and what rows are spread by
+  Matrix<S> sums_;        // S (m, dv)
   Vector<S> normaliser_;  // z (m), in whole packets
 };
 
