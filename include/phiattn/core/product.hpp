@@ -160,6 +160,9 @@ void transposed_multiply_add(const ConstMatrixRef<S>& a, const ConstMatrixRef<S>
 template <class S>
 void add_and_read(const ConstMatrixRef<S>& b, const ConstMatrixRef<S>& v, const ConstMatrixRef<S>& a,
                   Matrix<S>& sums, MatrixRef<S> out) {
+  // Stores of packets may alias whatever lies in memory: pointers and counts are better kept in registers.
+  const Index m = sums.rows(), stride = sums.cols();
+  const S *weights_a = a.data(), *weights_b = b.data();
   const auto columns = [&]<class P, int N>(Index j) {
     using namespace Eigen::internal;
     constexpr Index kWidth = Index{sizeof(P) / sizeof(S)};
@@ -168,10 +171,10 @@ void add_and_read(const ConstMatrixRef<S>& b, const ConstMatrixRef<S>& v, const 
       value[i] = ploadu<P>(v.data() + j + i * kWidth);
       read[i] = pset1<P>(S(0));
     });
-    for (Index l = 0; l < sums.rows(); ++l) {
-      S* row = &sums.coeffRef(l, j);
-      const P weight_b = pset1<P>(b.data()[l]);
-      const P weight_a = pset1<P>(a.data()[l]);
+    S* row = sums.data() + j;
+    for (Index l = 0; l < m; ++l, row += stride) {
+      const P weight_b = pset1<P>(weights_b[l]);
+      const P weight_a = pset1<P>(weights_a[l]);
       unroll<N>([&](auto i) PHIATTN_INLINE {
         const P sum = pmadd(weight_b, value[i], ploadu<P>(row + i * kWidth));
         pstoreu(row + i * kWidth, sum);
