@@ -65,12 +65,26 @@ static_assert(kModels<MinimalSignedKernel> == kSignedKernel);
 struct MinimalMap : LogFeatureMapBase<MinimalMap, float> {
   Index dimension() const { return 2; }
   Index feature_dimension() const { return 1; }
-  void log_features(ConstRows<float>, Index, MatrixRef<float> features, VectorRef<float> log_scale) const {
+  void log_features(ConstRows<float>, MatrixRef<float> features, VectorRef<float> log_scale) const {
     features.setZero();
     log_scale.setZero();
   }
 };
 static_assert(kModels<MinimalMap> == kLogMap);
+static_assert(detail::UniformMap<MinimalMap>);
+
+/// One that asks where a token stands.
+struct MinimalPositionedMap : SignedFeatureMapBase<MinimalPositionedMap, double> {
+  Index dimension() const { return 2; }
+  Index feature_dimension() const { return 1; }
+  void signed_features(ConstRows<double>, Index first, MatrixRef<double> features,
+                       VectorRef<double> log_scale) const {
+    features.setConstant(first % 2 == 0 ? 1 : -1);
+    log_scale.setZero();
+  }
+};
+static_assert(kModels<MinimalPositionedMap> == kSignedMap);
+static_assert(!detail::UniformMap<MinimalPositionedMap>);
 
 /// phi and varphi apart.
 struct MinimalSignedMap : SignedFeatureMapBase<MinimalSignedMap, float> {
@@ -140,11 +154,11 @@ static_assert(kModels<KernelOfNoScale> == 0);
 
 struct MapWithoutFeatureDimension : LogFeatureMapBase<MapWithoutFeatureDimension, float> {
   Index dimension() const { return 2; }
-  void log_features(ConstRows<float>, Index, MatrixRef<float>, VectorRef<float>) const {}
+  void log_features(ConstRows<float>, MatrixRef<float>, VectorRef<float>) const {}
 };
 struct MapWithoutDimension : LogFeatureMapBase<MapWithoutDimension, float> {
   Index feature_dimension() const { return 2; }
-  void log_features(ConstRows<float>, Index, MatrixRef<float>, VectorRef<float>) const {}
+  void log_features(ConstRows<float>, MatrixRef<float>, VectorRef<float>) const {}
 };
 struct MapWithoutFeatures : LogFeatureMapBase<MapWithoutFeatures, float> {
   Index dimension() const { return 2; }
