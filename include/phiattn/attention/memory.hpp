@@ -1,6 +1,6 @@
 #pragma once
 
-// What every memory of keys and values offers. Next: attention/linear_state.hpp.
+// What every memory of keys and values offers. Next: attention/state_scale.hpp.
 
 #include <phiattn/attention/options.hpp>
 #include <phiattn/attention/partial.hpp>

@@ -165,7 +165,7 @@ void add_and_read(const ConstMatrixRef<S>& b, const ConstMatrixRef<S>& v, const 
   const S *weights_a = a.data(), *weights_b = b.data();
   const auto columns = [&]<class P, int N>(Index j) {
     using namespace Eigen::internal;
-    constexpr Index kWidth = Index{sizeof(P) / sizeof(S)};
+    constexpr Index kWidth = unpacket_traits<P>::size;
     P value[N], read[N];
     unroll<N>([&](auto i) PHIATTN_INLINE {
       value[i] = ploadu<P>(v.data() + j + i * kWidth);

@@ -59,20 +59,20 @@ class HadamardColumn {
   /// D is a power of 8, times 2 or 4 at most, and at least 16: there are two factors or more.
   Index factors() const { return (std::bit_width(static_cast<std::uint64_t>(size_)) + 1) / 3; }
 
-  template <Step step>
+  template <Step How>
   void factor(Index f, const S* from, const S* diagonal) const {
     const Index stride = Index{1} << (3 * f);
     switch (std::min<Index>(kRadix, size_ / stride)) {
       case 2:
-        return passes<2, step>(stride, from, diagonal);
+        return passes<2, How>(stride, from, diagonal);
       case 4:
-        return passes<4, step>(stride, from, diagonal);
+        return passes<4, How>(stride, from, diagonal);
       default:
-        return passes<kRadix, step>(stride, from, diagonal);
+        return passes<kRadix, How>(stride, from, diagonal);
     }
   }
 
-  template <int R, Step step>
+  template <int R, Step How>
   void passes(Index stride, const S* from, const S* diagonal) const {
     using namespace Eigen::internal;
     using P = Packet<S>;
@@ -82,17 +82,17 @@ class HadamardColumn {
         unroll<R>([&](auto i) PHIATTN_INLINE {
           const Index row = first + i * stride;
           rows[i] = ploadu<P>(from + row * kPacket<S>);
-          if constexpr (step == Step::signed_first) rows[i] = pmul(rows[i], pset1<P>(diagonal[row]));
+          if constexpr (How == Step::signed_first) rows[i] = pmul(rows[i], pset1<P>(diagonal[row]));
         });
         hadamard_in_registers<R>(rows);
-        if constexpr (step == Step::twice) {
+        if constexpr (How == Step::twice) {
           unroll<R>([&](auto i)
                         PHIATTN_INLINE { rows[i] = pmul(rows[i], pset1<P>(diagonal[first + i * stride])); });
           hadamard_in_registers<R>(rows);
         }
         unroll<R>([&](auto i) PHIATTN_INLINE {
           const Index row = first + i * stride;
-          if constexpr (step == Step::scaled_last) rows[i] = pmul(rows[i], pset1<P>(diagonal[row]));
+          if constexpr (How == Step::scaled_last) rows[i] = pmul(rows[i], pset1<P>(diagonal[row]));
           pstoreu(y_ + row * kPacket<S>, rows[i]);
         });
       }
