@@ -19,8 +19,8 @@ case $task in
   figures) program=bench/figures/figures packages=$(works command -v gnuplot || echo gnuplot-nox) ;;
   *)
     echo "usage: sh $0 demo|test|asan|speed|bench|figures [arguments of the program]
-  demo   build the examples, run the comparison of softmax and linear attention and, without arguments,
-         a language model with either (language_model --quick)
+  demo   build and run the comparison of softmax and linear attention and, without arguments, a language model
+         with either (language_model --quick)
   test   build and run the tests
   asan   the same under address and undefined-behaviour sanitizers
   speed  the main cases beside plain Eigen and the machine's peak

@@ -54,6 +54,8 @@ struct Operator {
   std::optional<Index> features;  // none: a kernel or a memory of keys
 };
 
+inline Operator operator_of(Operator already) { return already; }
+
 template <pa::Kernel F>
 Operator operator_of(F kernel) {
   return {[kernel = std::move(kernel)](auto&&... arguments) { return pa::attention(kernel, arguments...); },

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -22,7 +21,14 @@ struct Map {
   std::string title;  // in the table; * is calibrated on the head's own q and k
   bool by_default;    // without --maps
   bool random;        // takes --features
-  std::function<Result(const Trial&, Index features, pa::Matrix<float>& out)> run;
+  std::function<Operator(const Trial&, Index features)> make;
+
+  Result run(const Trial& trial, Index features, pa::Matrix<float>& out) const {
+    Result result = trial.run([&] { return make(trial, features); }, out);
+    result.map = name;
+    result.title = title;
+    return result;
+  }
 };
 
 /// The baseline's name.
@@ -35,21 +41,8 @@ inline constexpr bool kRandom = true;
 /// `make(trial, m)` returns the similarity, with m features if they are for the user to choose.
 template <class Make>
 Map map(std::string name, std::string title, bool by_default, Make make, bool random = false) {
-  return {name, title, by_default, random, [=](const Trial& trial, Index m, pa::Matrix<float>& out) {
-            Result result = trial.run(
-                [&]() -> Operator {
-                  auto similarity = make(trial, m);
-                  if constexpr (std::same_as<decltype(similarity), Operator>) {
-                    return similarity;
-                  } else {
-                    return operator_of(std::move(similarity));
-                  }
-                },
-                out);
-            result.map = name;
-            result.title = title;
-            return result;
-          }};
+  return {std::move(name), std::move(title), by_default, random,
+          [make](const Trial& trial, Index m) { return operator_of(make(trial, m)); }};
 }
 
 /// Positive random features over the projection that `sample(trial, m)` returns.

@@ -1,5 +1,6 @@
 // Without exceptions a failed check prints its message and aborts, with nothing written.
-#include <phiattn/phiattn.hpp>
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/kernels/exponential.hpp>
 
 #include <csignal>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // What the golden tests share: the case in a file, every way to run it, and how exact the results must be.
 #pragma once
 
-#include <phiattn/phiattn.hpp>
+#include <phiattn/attention/attention.hpp>
 
 #include <algorithm>
 #include <cmath>

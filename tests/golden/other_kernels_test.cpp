@@ -5,6 +5,7 @@
 #include <phiattn/kernels/gaussian.hpp>
 
 #include "golden/cases.hpp"
+#include "support/eigen_solver.hpp"
 
 using namespace golden;
 

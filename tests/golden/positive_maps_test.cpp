@@ -1,4 +1,7 @@
 // Linear attention with positive feature maps against stored values: FAVOR+, hyperbolic features, elu + 1.
+#include <phiattn/feature_maps/elu.hpp>
+#include <phiattn/feature_maps/positive_random.hpp>
+
 #include <utility>
 
 #include "golden/cases.hpp"

@@ -1,4 +1,6 @@
 // Softmax attention against stored values: out, weights and log-sum-exp.
+#include <phiattn/kernels/exponential.hpp>
+
 #include "golden/cases.hpp"
 
 using namespace golden;

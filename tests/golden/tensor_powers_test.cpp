@@ -1,5 +1,8 @@
 // Taylor and exponential-limit attention against stored values: the monomials one by one, then the operator, each
 // with the feature map in both layouts and with the explicit kernel.
+#include <phiattn/feature_maps/tensor_power.hpp>
+#include <phiattn/kernels/polynomial.hpp>
+
 #include "golden/cases.hpp"
 
 using namespace golden;

@@ -3,6 +3,7 @@
 #include <phiattn/kernels/gaussian.hpp>
 
 #include "support/case_of.hpp"
+#include "support/eigen_solver.hpp"
 
 namespace laws {
 

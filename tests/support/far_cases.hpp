@@ -20,7 +20,7 @@ struct FarCase {
 
 inline constexpr Index kFarDimension = 5;
 
-/// Of keys of kFarDimension: laws/cases_far_*.cpp.
+/// Of keys of kFarDimension: laws/cases_far_memories.cpp.
 template <class S>
 std::vector<FarCase<S>> far_closures();
 template <class S>

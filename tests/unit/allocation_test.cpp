@@ -1,6 +1,15 @@
 // How much heap a call takes: not more for more tokens. Every allocation counts, those of Eigen (malloc) as well, so
 // this file puts itself in front of glibc's allocator; elsewhere, and under sanitizers, there is nothing to test.
-#include <phiattn/phiattn.hpp>
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/feature_maps/elu.hpp>
+#include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/feature_maps/tensor_power.hpp>
+#include <phiattn/kernels/exponential.hpp>
+#include <phiattn/kernels/polynomial.hpp>
+#include <phiattn/memories/closure_mixture.hpp>
+#include <phiattn/memories/forgetful_memory.hpp>
+#include <phiattn/memories/gaussian_closure.hpp>
+#include <phiattn/memories/window.hpp>
 
 #include <cstddef>
 

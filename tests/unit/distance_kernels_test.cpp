@@ -7,12 +7,12 @@
 #include <phiattn/kernels/pairwise.hpp>
 #include <phiattn/kernels/polynomial.hpp>
 
-#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 
 #include "support/catch.hpp"
+#include "support/eigen_solver.hpp"
 
 using namespace phiattn;
 
@@ -122,7 +122,7 @@ TEMPLATE_TEST_CASE("the cosine with a vector 0 is 0, and that with a tiny one is
 TEST_CASE("Gram matrices of Gaussian, exponential, cosine and Taylor kernels are positive semidefinite",
           "[kernels]") {
   const auto least_eigenvalue = [](const Matrix<double>& gram) {
-    const Eigen::SelfAdjointEigenSolver<Matrix<double>> eigen(gram, Eigen::EigenvaluesOnly);
+    const SymmetricSolver eigen(gram, Eigen::EigenvaluesOnly);
     return eigen.eigenvalues().minCoeff() / eigen.eigenvalues().maxCoeff();
   };
   const Matrix<double> x = some<double>(40, 3, 1, 1.5);

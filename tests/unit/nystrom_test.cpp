@@ -6,7 +6,6 @@
 #include <phiattn/kernels/gaussian.hpp>
 #include <phiattn/kernels/pairwise.hpp>
 
-#include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
@@ -15,6 +14,7 @@
 #include <stdexcept>
 
 #include "support/catch.hpp"
+#include "support/eigen_solver.hpp"
 
 using namespace phiattn;
 
@@ -57,7 +57,7 @@ double rounding(const Matrix<double>& landmarks, double jitter, double longest) 
   const Matrix<double> c = Matrix<double>::NullaryExpr(
       landmarks.rows(), landmarks.rows(),
       [&](Index i, Index j) { return std::exp(-(landmarks.row(i) - landmarks.row(j)).squaredNorm() / 2); });
-  const Vector<double> values = Eigen::SelfAdjointEigenSolver<Matrix<double>>(c).eigenvalues();
+  const Vector<double> values = SymmetricSolver(c).eigenvalues();
   const double largest = values.maxCoeff();
   const double least = (values.array() > 1e-10).select(values, largest).minCoeff();
   const double kept = jitter > m * eps * largest ? jitter : least;
