@@ -125,8 +125,9 @@ inline Matrix<double> checked_directions(const Input<double>& g, const Input<dou
 /// @throws std::invalid_argument  on a target or G that does not fit, if eps1 is not in (0, 1), or eps2 is negative or
 ///                                not finite
 /// Cost: O(L^2 + k L d) for k nonzeros a row.
-inline SparsePattern random_projection_pattern(const Input<double>& target, const Input<double>& g,
-                                               double eps1, double eps2) {
+template <class T>
+SparsePattern random_projection_pattern(const Eigen::DenseBase<T>& target, const Input<double>& g,
+                                        double eps1, double eps2) {
   const double least = detail::log_inverse_leakage(eps1) + eps2;
   if (!(eps2 >= 0) || !std::isfinite(eps2)) {
     detail::fail_argument("eps2: got " + std::to_string(eps2) + ", expected a finite number >= 0");
@@ -179,8 +180,9 @@ inline Index random_projection_dimension(Index length, Index nonzeros, double ga
 /// @throws std::invalid_argument  on a target or G that does not fit, if eps1 is not in (0, 1), margin is not positive
 ///                                and finite, or keys of one row depend linearly on each other
 /// Cost: O(L^2 + L (k^2 d + k^3)).
-inline SparsePattern exact_ratio_pattern(const Input<double>& target, const Input<double>& g, double eps1,
-                                         double margin) {
+template <class T>
+SparsePattern exact_ratio_pattern(const Eigen::DenseBase<T>& target, const Input<double>& g, double eps1,
+                                  double margin) {
   const double least = detail::checked_positive("margin", margin) * detail::log_inverse_leakage(eps1);
   SparsePattern pattern{{}, detail::checked_directions(g, target)};
   pattern.keys.rowwise().normalize();
