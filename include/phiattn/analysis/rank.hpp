@@ -43,7 +43,7 @@ Vector<double> singular_values(const Eigen::MatrixBase<Derived>& matrix) {
     a.bottomRightCorner(below, right)
         .applyHouseholderOnTheRight(row.tail(right - 1).transpose(), tau, workspace.data());
   }
-  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen;
+  Eigen::SelfAdjointEigenSolver<Matrix<double>> eigen;
   eigen.computeFromTridiagonal(Vector<double>::Zero(2 * n), beside, Eigen::EigenvaluesOnly);
   return size * eigen.eigenvalues().tail(n).reverse().cwiseMax(0);
 }

@@ -59,7 +59,8 @@ namespace detail {
 /// X^power of a symmetric positive definite X.
 template <class Derived>
 Matrix<double> symmetric_power(const Eigen::MatrixBase<Derived>& x, double power) {
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(x);
+  const Matrix<double> evaluated = x;
+  const Eigen::SelfAdjointEigenSolver<Matrix<double>> eigen(evaluated);
   // Rounding may leave an eigenvalue at or below 0.
   const double least = eigen.eigenvalues().tail(1)(0) * std::numeric_limits<double>::epsilon();
   const Vector<double> powers = eigen.eigenvalues().array().max(least).pow(power);
