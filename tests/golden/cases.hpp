@@ -2,11 +2,13 @@
 #pragma once
 
 #include <phiattn/attention/attention.hpp>
+#include <phiattn/feature_maps/any.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "support/catch.hpp"
 #include "support/json.hpp"
@@ -68,64 +70,45 @@ double rounding(Index terms, double size) {
 }
 
 template <class F>
-auto empty_memory(const F& similarity, Index dv, const phiattn::AttentionOptions& options) {
-  if constexpr (phiattn::Kernel<F>) {
-    return phiattn::KeyValueCache<F>(similarity, dv, options);
-  } else {
-    return phiattn::LinearState<F>(similarity, dv, options);
-  }
-}
+struct Any {
+  using type = phiattn::AnyFeatureMap<typename F::Scalar, typename F::Kind>;
+};
+
+/// Every way to run a similarity; definitions in cases_run.hpp.
+template <class F>
+struct Runs {
+  using S = typename F::Scalar;
+
+  static phiattn::Partial<double> read_each_query(const F& similarity, const Case& given);
+  static void check_out(const F& similarity, const Case& given, const Matrix<double>& expected, double bound);
+  static Matrix<double> weights(const F& similarity, const Case& given);
+};
+
+extern template struct Runs<phiattn::AnyFeatureMap<float, phiattn::LogFeatureMapTag>>;
+extern template struct Runs<phiattn::AnyFeatureMap<double, phiattn::LogFeatureMapTag>>;
+extern template struct Runs<phiattn::AnyFeatureMap<float, phiattn::SignedFeatureMapTag>>;
+extern template struct Runs<phiattn::AnyFeatureMap<double, phiattn::SignedFeatureMapTag>>;
+
+/// Maps are run as AnyFeatureMap, which cases.cpp compiles once for all tests.
+template <class F>
+using RunsOf = Runs<typename std::conditional_t<phiattn::FeatureMap<F>, Any<F>, std::type_identity<F>>::type>;
 
 /// Attention with log-normaliser and sign by the definition: each query reads a memory of just the keys it sees.
 template <class F>
 phiattn::Partial<double> read_each_query(const F& similarity, const Case& given) {
-  using S = typename F::Scalar;
-  const Matrix<S> q = given.q.cast<S>(), k = given.k.cast<S>(), v = given.v.cast<S>();
-  auto all = phiattn::Partial<double>::empty(q.rows(), v.cols());
-  auto memory = empty_memory(similarity, v.cols(), given.options);
-  if (!given.causal()) memory.append(k, v);
-  for (Index t = 0; t < q.rows(); ++t) {
-    if (given.causal()) memory.append(k.middleRows(t, 1), v.middleRows(t, 1));
-    const phiattn::Partial<S> one = memory.read_partial(q.middleRows(t, 1));
-    all.out.row(t) = one.out.template cast<double>();
-    all.log_normaliser(t) = static_cast<double>(one.log_normaliser(0));
-    all.sign(t) = static_cast<double>(one.sign(0));
-  }
-  return all;
+  return RunsOf<F>::read_each_query(similarity, given);
 }
 
 /// The outputs of attention() in chunks of every size and, where causal, of a memory advanced by such blocks.
 template <class F>
 void check_out(const F& similarity, const Case& given, const Matrix<double>& expected, double bound) {
-  using S = typename F::Scalar;
-  const Matrix<S> q = given.q.cast<S>(), k = given.k.cast<S>(), v = given.v.cast<S>();
-  Matrix<double> out(q.rows(), v.cols());
-  phiattn::attention(similarity, q, k, v, out, given.options);
-  CHECK(distance(out, expected) <= bound);
-  CHECK(distance(read_each_query(similarity, given).out, expected) <= bound);
-  for (Index chunk = 1; chunk <= k.rows(); ++chunk) {
-    CAPTURE(chunk);
-    phiattn::AttentionOptions options = given.options;
-    options.chunk = chunk;
-    phiattn::attention(similarity, q, k, v, out, options);
-    CHECK(distance(out, expected) <= bound);
-    if (!given.causal()) continue;
-    auto memory = empty_memory(similarity, v.cols(), given.options);
-    for (Index first = 0; first < q.rows(); first += chunk) {
-      const Index n = std::min(chunk, q.rows() - first);
-      memory.advance(q.middleRows(first, n), k.middleRows(first, n), v.middleRows(first, n),
-                     out.middleRows(first, n));
-    }
-    CHECK(distance(out, expected) <= bound);
-  }
+  RunsOf<F>::check_out(similarity, given, expected, bound);
 }
 
 /// The matrix of weights itself.
 template <class F>
 Matrix<double> weights(const F& similarity, const Case& given) {
-  using S = typename F::Scalar;
-  const Matrix<S> q = given.q.cast<S>(), k = given.k.cast<S>();
-  return phiattn::attention_weights(similarity, q, k, given.options).template cast<double>();
+  return RunsOf<F>::weights(similarity, given);
 }
 
 }  // namespace golden

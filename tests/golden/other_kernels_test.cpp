@@ -4,7 +4,7 @@
 #include <phiattn/kernels/cosine.hpp>
 #include <phiattn/kernels/gaussian.hpp>
 
-#include "golden/cases.hpp"
+#include "golden/cases_run.hpp"
 #include "support/eigen_solver.hpp"
 
 using namespace golden;

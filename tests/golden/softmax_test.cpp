@@ -1,7 +1,7 @@
 // Softmax attention against stored values: out, weights and log-sum-exp.
 #include <phiattn/kernels/exponential.hpp>
 
-#include "golden/cases.hpp"
+#include "golden/cases_run.hpp"
 
 using namespace golden;
 

@@ -3,7 +3,7 @@
 #include <phiattn/feature_maps/tensor_power.hpp>
 #include <phiattn/kernels/polynomial.hpp>
 
-#include "golden/cases.hpp"
+#include "golden/cases_run.hpp"
 
 using namespace golden;
 
