@@ -19,8 +19,8 @@ namespace phiattn {
 ///
 /// (Katharopoulos et al. 2020, eq. 9-12), kept under log-scales so that no finite input overflows and, for positive
 /// maps, the scaled normaliser is at least 1 (e^-40 inside a causal block): there is no epsilon.
-/// Cost: for n tokens 2 n m (2 dv + 2) flops beyond the map's own, and as much again inside causal blocks of
-/// chunk ~ dv tokens; O(m dv) memory and O(1) a token, however many there are.
+/// Cost: for n tokens 2 n m (2 dv + 2) flops beyond the map's own, about 75 n (m + dv) more inside causal blocks; O(m dv)
+/// memory and O(1) a token, however many there are.
 template <FeatureMap Map>
 class LinearState {
  public:
