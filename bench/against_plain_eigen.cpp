@@ -4,8 +4,7 @@
 //     against_plain_eigen [--brief] [--check=RATIO]
 //
 // Medians of CPU time on one thread; nobody pays for the pages of fresh buffers. FLOPs are nominal (see
-// attention_bench.cpp). --brief: seconds; --check: fails
-// if a case marked * is not RATIO times as fast as plain Eigen.
+// attention_bench.cpp). --brief: seconds; --check: fails if a case marked * is not RATIO times as fast as plain Eigen.
 
 #include "../examples/support/heap_meter.hpp"
 #include "support/machine.hpp"

@@ -75,12 +75,8 @@ void product(const Shape& s) {
     ratio_ours.push_back(flops / bench::median_seconds(15, ours) / peak);
     ratio_eigen.push_back(flops / bench::median_seconds(15, eigens) / peak);
   }
-  const auto median = [](std::vector<double>& x) {
-    std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
-    return x[x.size() / 2];
-  };
-  std::printf("%-34s %5td %5td %5td  %8.2f %8.2f\n", s.name, s.n, s.k, s.m, median(ratio_ours),
-              median(ratio_eigen));
+  std::printf("%-34s %5td %5td %5td  %8.2f %8.2f\n", s.name, s.n, s.k, s.m, bench::median(ratio_ours),
+              bench::median(ratio_eigen));
 }
 
 template <class S>

@@ -9,9 +9,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace bench {
+
+inline double median(std::vector<double> x) {
+  std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
+  return x[x.size() / 2];
+}
 
 /// Median seconds of `repetitions` calls; short ones, so that the median misses what else the machine does.
 template <class Work>
@@ -22,8 +28,7 @@ double median_seconds(int repetitions, const Work& work) {
     work();
     s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  std::nth_element(seconds.begin(), seconds.begin() + repetitions / 2, seconds.end());
-  return seconds[static_cast<std::size_t>(repetitions / 2)];
+  return median(std::move(seconds));
 }
 
 /// Keeps the compiler from dropping a value nobody reads.

@@ -4,8 +4,6 @@
 
 #include "machine.hpp"
 
-#include <algorithm>
-#include <cstddef>
 #include <ctime>
 #include <functional>
 #include <utility>
@@ -24,11 +22,6 @@ inline void keep_pages() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif
-}
-
-inline double median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
-  return x[x.size() / 2];
 }
 
 /// CPU seconds of one call, over as many as take some milliseconds.

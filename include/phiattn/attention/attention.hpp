@@ -101,11 +101,10 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
     return detail::attend(state, q, k, v, out, options);
   } else {
     const S factor = detail::root_scale<S>(options, similarity.default_scale(k.cols()));
-    const Index longest = std::max({q.rows(), k.rows(), Index{1}});
     const detail::TiledAttention<F> tiles(similarity, {k, v, nullptr, factor},
                                           {k.rows(), options.causality == Causality::causal,
                                            detail::causal_offset(options, q.rows(), k.rows())},
-                                          std::min(detail::checked_chunk(options), longest));
+                                          detail::checked_chunk(options));
     detail::ScratchBlock<S> scratch;
     return tiles.attend(q, factor, detail::RowResults<S>(out), scratch);
   }

@@ -9,7 +9,6 @@
 #include <phiattn/core/prefetch.hpp>
 #include <phiattn/similarity.hpp>
 
-#include <algorithm>
 #include <limits>
 #include <type_traits>
 

@@ -10,7 +10,6 @@
 #include <phiattn/core/scratch.hpp>
 
 #include <algorithm>
-#include <utility>
 
 namespace phiattn::detail {
 

@@ -128,9 +128,8 @@ class KeyValueCache {
     const Input<S> keys(keys_.topRows(size_));
     const Input<S> values(values_.topRows(size_));
     const Input<S> log_weights(log_weights_.topRows(size_));
-    const Index tile = std::min(options_.chunk, std::max({q.rows(), size_, Index{1}}));
     const detail::TiledAttention<K> attention(kernel_, {keys, values, &log_weights, S(1)},
-                                              {size_, causal, size_ - q.rows()}, tile);
+                                              {size_, causal, size_ - q.rows()}, options_.chunk);
     return scratch_.with([&](detail::ScratchBlock<S>& scratch) {
       return attention.attend(q, dimension_ ? root_scale(*dimension_) : S(1), results, scratch);
     });

@@ -126,8 +126,9 @@ inline Matrix<double> checked_directions(const Input<double>& g, const Input<dou
 ///                                not finite
 /// Cost: O(L^2 + k L d) for k nonzeros a row.
 template <class T>
-SparsePattern random_projection_pattern(const Eigen::DenseBase<T>& target, const Input<double>& g,
-                                        double eps1, double eps2) {
+SparsePattern random_projection_pattern(const Eigen::DenseBase<T>& a, const Input<double>& g, double eps1,
+                                        double eps2) {
+  const Input<double> target(a);  // an expression is evaluated once
   const double least = detail::log_inverse_leakage(eps1) + eps2;
   if (!(eps2 >= 0) || !std::isfinite(eps2)) {
     detail::fail_argument("eps2: got " + std::to_string(eps2) + ", expected a finite number >= 0");
@@ -181,8 +182,9 @@ inline Index random_projection_dimension(Index length, Index nonzeros, double ga
 ///                                and finite, or keys of one row depend linearly on each other
 /// Cost: O(L^2 + L (k^2 d + k^3)).
 template <class T>
-SparsePattern exact_ratio_pattern(const Eigen::DenseBase<T>& target, const Input<double>& g, double eps1,
+SparsePattern exact_ratio_pattern(const Eigen::DenseBase<T>& a, const Input<double>& g, double eps1,
                                   double margin) {
+  const Input<double> target(a);
   const double least = detail::checked_positive("margin", margin) * detail::log_inverse_leakage(eps1);
   SparsePattern pattern{{}, detail::checked_directions(g, target)};
   pattern.keys.rowwise().normalize();
