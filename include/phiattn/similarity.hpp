@@ -8,7 +8,7 @@
 // Either comes in two kinds: positive ones hand over logarithms, signed ones values with one log-scale a row, so
 // that nothing overflows. Next: kernels/exponential.hpp or projection/projection.hpp.
 
-#include <phiattn/core/input.hpp>
+#include <phiattn/core/matrix.hpp>
 
 #include <cmath>
 #include <concepts>
@@ -20,6 +20,21 @@ struct LogKernelTag {};
 struct SignedKernelTag {};
 struct LogFeatureMapTag {};
 struct SignedFeatureMapTag {};
+
+/// Which of the two a feature map is given. cosFormer takes both alike, a reparametrised map does not.
+enum class Side { queries, keys };
+
+/// Where the features of n tokens go: values (n, m) and one log-scale a token (n).
+template <class S>
+struct FeatureBlock {
+  MatrixRef<S> values;
+  VectorRef<S> log_scale;
+
+  Index rows() const { return values.rows(); }
+  FeatureBlock middle(Index first, Index n) {
+    return {values.middleRows(first, n), log_scale.segment(first, n)};
+  }
+};
 
 namespace detail {
 
@@ -35,42 +50,54 @@ concept HasFeatureDimensions = requires(const F& f) {
   { f.feature_dimension() } -> std::same_as<Index>;
 };
 
-}  // namespace detail
+template <class F>
+concept HasFeatures = requires(const F& f, Side side, ConstMatrixRef<typename F::Scalar> x, Index first,
+                               FeatureBlock<typename F::Scalar> block) {
+  f.features(side, x, first, block);
+};
 
-/// A kernel with sim > 0. For queries q (n_q, d) and keys k (n_k, d) it fills a tile (n_q, n_k):
+template <class F>
+concept HasLogSimilarity = requires(const F& f, ConstMatrixRef<typename F::Scalar> x,
+                                    MatrixRef<typename F::Scalar> tile) {
+  f.similarity(x, x, tile);
+};
+
+template <class F>
+concept HasSignedSimilarity = requires(const F& f, ConstMatrixRef<typename F::Scalar> x,
+                                       MatrixRef<typename F::Scalar> tile,
+                                       VectorRef<typename F::Scalar> log_scale) {
+  f.similarity(x, x, tile, log_scale);
+};
+
+}  // namespace detail
+}  // namespace phiattn
+
+#include <phiattn/former_names.hpp>
+
+namespace phiattn {
+
+/// A kernel with sim > 0. For queries q (n_q, d) and keys k (n_k, d) `similarity` fills a tile (n_q, n_k):
 ///     tile(t, j) = log sim(q_t, k_j)
 template <class F>
 concept LogKernel = detail::SimilarityOf<F, LogKernelTag> &&
-    requires(const F& f, ConstMatrixRef<typename F::Scalar> x, MatrixRef<typename F::Scalar> tile) {
-  f.log_similarity(x, x, tile);
-};
+    (detail::HasLogSimilarity<F> || detail::FormerLogKernel<F>);
 
 /// A kernel of either sign, with one log-scale a row:  sim(q_t, k_j) = tile(t, j) exp(log_scale(t)).
 template <class F>
 concept SignedKernel = detail::SimilarityOf<F, SignedKernelTag> &&
-    requires(const F& f, ConstMatrixRef<typename F::Scalar> x, MatrixRef<typename F::Scalar> tile,
-             VectorRef<typename F::Scalar> log_scale) {
-  f.signed_similarity(x, x, tile, log_scale);
-};
+    (detail::HasSignedSimilarity<F> || detail::FormerSignedKernel<F>);
 
-/// A map with phi >= 0. For tokens x (n, d), the first of them at position `first`, it fills features (n, m) and
-/// log_scale (n):  log phi_i(x_t) = features(t, i) + log_scale(t).
+/// A map with phi >= 0. Of tokens x (n, d), the first of them at position `first`, `features` fills in
+///     log phi_i(x_t) = values(t, i) + log_scale(t)
+/// or those of varphi, by the side.
 template <class F>
 concept LogFeatureMap = detail::SimilarityOf<F, LogFeatureMapTag> && detail::HasFeatureDimensions<F> &&
-    requires(const F& f, ConstMatrixRef<typename F::Scalar> x, Index first,
-             MatrixRef<typename F::Scalar> features, VectorRef<typename F::Scalar> log_scale) {
-  f.log_query_features(x, first, features, log_scale);
-  f.log_key_features(x, first, features, log_scale);
-};
+    (detail::HasFeatures<F> || detail::FormerLogFeatures<F>);
 
-/// A map of either sign:  phi_i(x_t) = features(t, i) exp(log_scale(t)).
+/// A map of either sign:  phi_i(x_t) = values(t, i) exp(log_scale(t)).
 template <class F>
 concept SignedFeatureMap = detail::SimilarityOf<F, SignedFeatureMapTag> && detail::HasFeatureDimensions<F> &&
-    requires(const F& f, ConstMatrixRef<typename F::Scalar> x, Index first,
-             MatrixRef<typename F::Scalar> features, VectorRef<typename F::Scalar> log_scale) {
-  f.signed_query_features(x, first, features, log_scale);
-  f.signed_key_features(x, first, features, log_scale);
-};
+    (detail::HasFeatures<F> || detail::FormerSignedFeatures<F>);
 
 template <class F>
 concept Kernel = LogKernel<F> || SignedKernel<F>;
@@ -79,24 +106,37 @@ concept FeatureMap = LogFeatureMap<F> || SignedFeatureMap<F>;
 template <class F>
 concept Similarity = Kernel<F> || FeatureMap<F>;
 
+/// A map that takes queries and keys alike, wherever they stand, and says so by `static constexpr bool kUniform = true`:
+/// both may then come in one block.
+template <class F>
+concept UniformFeatureMap = FeatureMap<F> && requires {
+  requires F::kUniform;
+};
+
 namespace detail {
 
-/// A map that takes queries and keys alike, wherever they stand, so that both may come in one block: it has
-/// log_features or signed_features (x, features, log_scale). See LogFeatureMapBase.
-template <class F>
-concept UniformLogMap = requires(const F& f, ConstMatrixRef<typename F::Scalar> x,
-                                 MatrixRef<typename F::Scalar> features,
-                                 VectorRef<typename F::Scalar> log_scale) {
-  f.log_features(x, features, log_scale);
-};
-template <class F>
-concept UniformSignedMap = requires(const F& f, ConstMatrixRef<typename F::Scalar> x,
-                                    MatrixRef<typename F::Scalar> features,
-                                    VectorRef<typename F::Scalar> log_scale) {
-  f.signed_features(x, features, log_scale);
-};
-template <class F>
-concept UniformMap = UniformLogMap<F> || UniformSignedMap<F>;
+/// The features of any map, by whichever name it has them.
+template <FeatureMap F, class S = typename F::Scalar>
+void fill_features(const F& map, Side side, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) {
+  if constexpr (HasFeatures<F>) {
+    map.features(side, x, first, block);
+  } else {
+    former_features(map, side, x, first, block);
+  }
+}
+
+/// The same for kernels; the log-scale of a positive one stays as it is.
+template <Kernel K, class S = typename K::Scalar>
+void fill_similarity(const K& kernel, const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k,
+                     MatrixRef<S> tile, VectorRef<S> log_scale) {
+  if constexpr (HasLogSimilarity<K>) {
+    kernel.similarity(q, k, tile);
+  } else if constexpr (HasSignedSimilarity<K>) {
+    kernel.similarity(q, k, tile, log_scale);
+  } else {
+    former_similarity(kernel, q, k, tile, log_scale);
+  }
+}
 
 }  // namespace detail
 

@@ -19,8 +19,6 @@ template <class T>
 concept StorageScalar = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, Eigen::half> ||
     std::same_as<T, Eigen::bfloat16>;
 
-template <class S>
-concept ComputeScalar = std::same_as<S, float> || std::same_as<S, double>;
 
 template <class From, class To>
 inline constexpr bool widens_to = std::numeric_limits<From>::digits <= std::numeric_limits<To>::digits;

@@ -1,11 +1,19 @@
 #pragma once
 
-// The types every room shares. Next: core/check.hpp.
+// The types every room shares. Next: core/rows.hpp.
 
 #include <Eigen/Core>
+#include <concepts>
 #include <limits>
 
 namespace phiattn {
+
+namespace detail {
+
+template <class S>
+concept ComputeScalar = std::same_as<S, float> || std::same_as<S, double>;
+
+}  // namespace detail
 
 using Index = Eigen::Index;
 
