@@ -116,8 +116,9 @@ concept UniformFeatureMap = FeatureMap<F> && requires {
 namespace detail {
 
 /// The features of any map, by whichever name it has them.
-template <FeatureMap F, class S = typename F::Scalar>
-void fill_features(const F& map, Side side, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) {
+template <FeatureMap F>
+void fill_features(const F& map, Side side, const ConstMatrixRef<typename F::Scalar>& x, Index first,
+                   FeatureBlock<typename F::Scalar> block) {
   if constexpr (HasFeatures<F>) {
     map.features(side, x, first, block);
   } else {
@@ -126,9 +127,10 @@ void fill_features(const F& map, Side side, const ConstMatrixRef<S>& x, Index fi
 }
 
 /// The same for kernels; the log-scale of a positive one stays as it is.
-template <Kernel K, class S = typename K::Scalar>
-void fill_similarity(const K& kernel, const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k,
-                     MatrixRef<S> tile, VectorRef<S> log_scale) {
+template <Kernel K>
+void fill_similarity(const K& kernel, const ConstMatrixRef<typename K::Scalar>& q,
+                     const ConstMatrixRef<typename K::Scalar>& k, MatrixRef<typename K::Scalar> tile,
+                     VectorRef<typename K::Scalar> log_scale) {
   if constexpr (HasLogSimilarity<K>) {
     kernel.similarity(q, k, tile);
   } else if constexpr (HasSignedSimilarity<K>) {

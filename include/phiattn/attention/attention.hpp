@@ -1,10 +1,12 @@
 #pragma once
 
-// The one entry point. Next: memories/token_rows.hpp.
+// The one entry point. Next: memories/token_queue.hpp.
 
+#include <phiattn/attention/any_memory.hpp>
 #include <phiattn/attention/key_value_cache.hpp>
 #include <phiattn/attention/linear_state.hpp>
 #include <phiattn/attention/memory.hpp>
+#include <phiattn/masks/mask.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -13,8 +15,7 @@ namespace phiattn {
 
 namespace detail {
 
-/// Bidirectional attention appends all and reads all, unless what a memory keeps of a key depends on where the query
-/// stands (attend_around); causal attention advances.
+/// With an empty memory; causal attention advances.
 template <Memory M>
 AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Input<typename M::Scalar>& k,
                        const Input<typename M::Scalar>& v, const Output<typename M::Scalar>& out,
@@ -22,13 +23,7 @@ AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Inpu
   const Index n_q = q.rows();
   const Index n_k = k.rows();
   if (options.causality == Causality::none) {
-    const Index first = options.query_offset.value_or(0);
-    if constexpr (requires { memory.attend_around(q, k, v, out, first); }) {
-      return memory.attend_around(q, k, v, out, first);
-    } else {
-      memory.append(k, v);
-      return memory.read(q, out, first);
-    }
+    return attend_all(memory, q, k, v, out, options.query_offset.value_or(0));
   }
   // Query i stands beside key i + offset: some queries come before all keys, some keys before all queries, and what
   // follows the pairs sees every key that is left in sight. Those that stand beside no key have a position all the same.
@@ -46,6 +41,27 @@ AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Inpu
   status.add(memory.read(q.slice(after, n_q - after), out.slice(after, n_q - after), position + after),
              after);
   return status;
+}
+
+/// The mask of a call without one of its own.
+class Sight {
+ public:
+  Sight(const AttentionOptions& options, Index n_q, Index n_k)
+      : causal_(options.causality == Causality::causal), mask_{causal_offset(options, n_q, n_k)} {}
+  MaskRef mask() const { return causal_ ? mask_ref(mask_) : mask_ref(all_); }
+
+ private:
+  bool causal_;
+  CausalMask mask_;
+  AllKeys all_;
+};
+
+template <Kernel K, class S = typename K::Scalar>
+AttentionStatus attend_tiled(const K& kernel, const Input<S>& q, const Input<S>& k, const Input<S>& v,
+                             const Output<S>& out, const MaskRef& mask, const AttentionOptions& options) {
+  const S factor = root_scale<S>(options, kernel.default_scale(k.cols()));
+  return TiledAttention<S>(KernelRef<S>::of(kernel), {k, v, nullptr, factor}, mask, checked_chunk(options))
+      .attend(q, factor, RowResults<S>(out));
 }
 
 /// A similarity fails its own concept by name.
@@ -100,14 +116,26 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
     LinearState<F> state(similarity, v.cols(), options);
     return detail::attend(state, q, k, v, out, options);
   } else {
-    const S factor = detail::root_scale<S>(options, similarity.default_scale(k.cols()));
-    const detail::TiledAttention<F> tiles(similarity, {k, v, nullptr, factor},
-                                          {k.rows(), options.causality == Causality::causal,
-                                           detail::causal_offset(options, q.rows(), k.rows())},
-                                          detail::checked_chunk(options));
-    detail::ScratchBlock<S> scratch;
-    return tiles.attend(q, factor, detail::RowResults<S>(out), scratch);
+    const detail::Sight sight(options, q.rows(), k.rows());
+    return detail::attend_tiled(similarity, q, k, v, out, sight.mask(), options);
   }
+}
+
+/// The same with a mask of one's own, which a kernel can have any of: row i sees the keys mask.keys(i, n_k).
+/// @param options  scale and chunk; causality and query_offset are the mask's matter, and are refused
+template <Kernel K, Mask M>
+AttentionStatus attention(const K& kernel, const Input<typename K::Scalar>& q,
+                          const Input<typename K::Scalar>& k, const Input<typename K::Scalar>& v,
+                          const Output<typename K::Scalar>& out, const M& mask,
+                          const AttentionOptions& options = {}) {
+  detail::require_similarity<K>();
+  detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
+  detail::check_keys_and_values(k, v, k.cols(), v.cols());
+  detail::check_output(out, q, k, v);
+  if (options.causality != Causality::none || options.query_offset) {
+    detail::fail_argument("causality, query_offset: the mask says which keys a row sees");
+  }
+  return detail::attend_tiled(kernel, q, k, v, out, detail::mask_ref(mask), options);
 }
 
 template <Memory M>

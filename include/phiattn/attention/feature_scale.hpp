@@ -1,14 +1,14 @@
 #pragma once
 
-// The log-scale of a linear state: why it needs no epsilon. Next: attention/feature_sums.hpp.
+// The log-scale of a linear state: why it needs no epsilon. Next: attention/linear_core.hpp.
 
 #include <phiattn/attention/state_scale.hpp>
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/packet.hpp>
 #include <phiattn/core/prefetch.hpp>
-#include <phiattn/similarity.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -31,20 +31,20 @@ class PerFeatureScale {
       : log_(RowVector<S>::Constant(padded<S>(m), kNothing<S>)), raised_(log_), running_(log_) {}
 
   /// Finds the scale C after keys b and whether one of their features is NaN or infinitely large.
-  void survey(const ConstMatrixRef<S>& b, const ConstVectorRef<S>& log_scale) {
-    using namespace Eigen::internal;
+  void survey(const FeatureRows<S>& keys) {
+    const Rows<S>& b = keys.values;
     using P = Packet<S>;
     P finite = pset1<P>(S(0));  // NaN once it met one that is not
     P rise = pset1<P>(S(0));
-    in_steps<4>(b.cols(), kPacket<S>, [&]<int N>(Index i) {
+    in_steps<4>(b.cols, kPacket<S>, [&]<int N>(Index i) {
       P top[N], remnant[N];
       unroll<N>([&](auto p) PHIATTN_INLINE {
         top[p] = ploadu<P>(log_.data() + i + p * kPacket<S>);
         remnant[p] = pset1<P>(S(0));
       });
-      const S* row = b.data() + i;
-      for (Index j = 0; j < b.rows(); ++j, row += b.outerStride()) {
-        const P shift = pset1<P>(log_scale(j));
+      const S* row = b.data + i;
+      for (Index j = 0; j < b.rows; ++j, row += b.stride) {
+        const P shift = pset1<P>(keys.log_scale[j]);
         unroll<N>([&](auto p) PHIATTN_INLINE {
           const P x = padd(ploadu<P>(row + p * kPacket<S>), shift);
           // The first argument of pmax prevails where one is NaN.
@@ -65,12 +65,14 @@ class PerFeatureScale {
   /// Whether rows a and the surveyed b can be taken as one block: all is finite and, with c(t) the scale after row t's
   /// key,
   ///     max_i(a_ti + C_i) - max_i(a_ti + c_i(t)) <= 40   for every t
-  bool admits(const ConstMatrixRef<S>& a, const ConstMatrixRef<S>& b, const ConstVectorRef<S>& log_scale) {
+  bool admits(const FeatureRows<S>& queries, const FeatureRows<S>& keys) {
     if (!finite_) return false;
-    running_ = log_.cwiseMax((b.row(0).array() + log_scale(0)).matrix());
+    const auto a = queries.values.eigen(), b = keys.values.eigen();
+    const S* log_scale = keys.log_scale;
+    running_ = log_.cwiseMax((b.row(0).array() + log_scale[0]).matrix());
     if ((raised_ - running_).maxCoeff() <= kSafeGap<S>) return true;
     for (Index t = 0; t < a.rows(); ++t) {
-      running_ = running_.cwiseMax((b.row(t).array() + log_scale(t)).matrix());
+      running_ = running_.cwiseMax((b.row(t).array() + log_scale[t]).matrix());
       if ((a.row(t) + raised_).maxCoeff() - (a.row(t) + running_).maxCoeff() > kSafeGap<S>) return false;
     }
     return true;
@@ -91,20 +93,19 @@ class PerFeatureScale {
   }
 
   /// Keys b become weights exp(b + log_scale - c); normaliser += their sums over the keys.
-  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser,
-                  Prefetch& ahead) const {
-    using namespace Eigen::internal;
+  void weigh_keys(const FeatureRows<S>& keys, Vector<S>& normaliser, Prefetch& ahead) const {
     using P = Packet<S>;
     // Stores of packets may alias whatever lies in memory: pointers, strides and counts are better kept in registers.
-    const Index n = b.rows(), stride = b.outerStride();
-    const S* shifts = log_scale.data();
-    in_steps<4>(b.cols(), kPacket<S>, [&]<int N>(Index i) {
+    const Index n = keys.values.rows, stride = keys.values.stride;
+    S* const rows = keys.values.data;
+    const S* const shifts = keys.log_scale;
+    in_steps<4>(keys.values.cols, kPacket<S>, [&]<int N>(Index i) {
       P scale[N], sum[N];
       unroll<N>([&](auto p) PHIATTN_INLINE {
         scale[p] = ploadu<P>(log_.data() + i + p * kPacket<S>);
         sum[p] = ploadu<P>(normaliser.data() + i + p * kPacket<S>);
       });
-      S* row = b.data() + i;
+      S* row = rows + i;
       for (Index j = 0; j < n; ++j, row += stride) {
         ahead();
         ahead();
@@ -121,17 +122,18 @@ class PerFeatureScale {
   }
 
   /// Queries a become weights on the sums; normaliser_out(t) is theirs, log_scale(t) += the scale they were divided by.
-  void weigh_queries(MatrixRef<S> a, VectorRef<S> log_scale, const Vector<S>& normaliser,
-                     VectorRef<S> normaliser_out, Prefetch& ahead) const {
+  void weigh_queries(const FeatureRows<S>& queries, const Vector<S>& normaliser, S* normaliser_out,
+                     Prefetch& ahead) const {
+    const Index n = queries.rows();
     if (nothing_) {
-      a.setZero();
-      normaliser_out.setZero();
-      log_scale.setConstant(kNothing<S>);
+      queries.values.eigen().setZero();
+      std::fill_n(normaliser_out, n, S(0));
+      queries.log_scales().setConstant(kNothing<S>);
       return;
     }
     Index t = 0;
-    for (; t + 4 <= a.rows(); t += 4) weigh_queries<4, 1>(t, a, log_scale, normaliser, normaliser_out, ahead);
-    for (; t < a.rows(); ++t) weigh_queries<1, 4>(t, a, log_scale, normaliser, normaliser_out, ahead);
+    for (; t + 4 <= n; t += 4) weigh_rows<4, 1>(t, queries, normaliser, normaliser_out, ahead);
+    for (; t < n; ++t) weigh_rows<1, 4>(t, queries, normaliser, normaliser_out, ahead);
   }
 
   /// Raises this scale and `other` to the larger of both: these sums follow, and `weight(i)` is what the sums of the
@@ -147,17 +149,16 @@ class PerFeatureScale {
  private:
   /// Rows [t, t + Rows), Packets packets at a time: so many sums that the next need not wait for the last.
   template <int Rows, int Packets>
-  void weigh_queries(Index t, MatrixRef<S>& a, VectorRef<S>& log_scale, const Vector<S>& normaliser,
-                     VectorRef<S>& normaliser_out, Prefetch& ahead) const {
-    using namespace Eigen::internal;
+  void weigh_rows(Index t, const FeatureRows<S>& queries, const Vector<S>& normaliser, S* normaliser_out,
+                  Prefetch& ahead) const {
     using P = Packet<S>;
     P top[Rows * Packets], sum[Rows * Packets];
     unroll<Rows * Packets>([&](auto s) PHIATTN_INLINE {
       top[s] = pset1<P>(kNothing<S>);
       sum[s] = pset1<P>(S(0));
     });
-    const Index cols = a.cols(), stride = a.outerStride();
-    S* const rows = a.data() + t * stride;
+    const Index cols = queries.values.cols, stride = queries.values.stride;
+    S* const rows = queries.values.row(t);
     const S* const scale = log_.data();
     const S* const z = normaliser.data();
     const auto each = [&](const auto& step) {
@@ -179,7 +180,7 @@ class PerFeatureScale {
       P highest = top[r * Packets];
       unroll<Packets - 1>([&](auto p) PHIATTN_INLINE { highest = pmax(highest, top[r * Packets + p + 1]); });
       shift[r] = predux_max(highest);
-      log_scale(t + r) += shift[r];
+      queries.log_scale[t + r] += shift[r];
     });
     each([&](auto s, S* x, const P& c, const P& of_sum) PHIATTN_INLINE {
       const P weight = packet_exp_to_one<S>(P(psub(padd(ploadu<P>(x), c), pset1<P>(shift[s / Packets]))));
@@ -189,7 +190,7 @@ class PerFeatureScale {
     unroll<Rows>([&](auto r) PHIATTN_INLINE {
       P total = sum[r * Packets];
       unroll<Packets - 1>([&](auto p) PHIATTN_INLINE { total = padd(total, sum[r * Packets + p + 1]); });
-      normaliser_out(t + r) = predux(total);
+      normaliser_out[t + r] = predux(total);
     });
   }
 
@@ -200,9 +201,5 @@ class PerFeatureScale {
   bool rises_ = false;    // to take them in
   bool nothing_ = true;   // no key has been there
 };
-
-template <FeatureMap Map>
-using ScaleOf = std::conditional_t<LogFeatureMap<Map>, PerFeatureScale<typename Map::Scalar>,
-                                   PerStateScale<typename Map::Scalar>>;
 
 }  // namespace phiattn::detail

@@ -1,46 +1,98 @@
 #pragma once
 
-// What every memory of keys and values offers. Next: attention/state_scale.hpp.
+// What every memory of keys and values offers, and what it is made from. Next: attention/memory_base.hpp.
 
 #include <phiattn/attention/options.hpp>
 #include <phiattn/attention/partial.hpp>
-#include <phiattn/core/check.hpp>
+#include <phiattn/attention/row_sums.hpp>
+#include <phiattn/attention/tokens.hpp>
 #include <phiattn/core/output.hpp>
 
 #include <concepts>
-#include <limits>
+#include <optional>
 
 namespace phiattn {
 
+/// Whether the order of the tokens matters to a memory: merge is commutative, or what is merged came later.
+enum class Order { any, sequence };
+
+namespace detail {
+
+/// What all parts of a memory, and all memories that merge, must agree on. The dimension of q and k and the scale are
+/// settled by the constructor or by the first token; until then there are none.
+template <class M>
+concept MemoryFacts = std::copyable<M> && ComputeScalar<typename M::Scalar> && requires(const M& memory) {
+  { memory.size() } -> std::same_as<Index>;
+  { memory.value_dimension() } -> std::same_as<Index>;
+  { memory.dimension() } -> std::convertible_to<std::optional<Index>>;
+  { memory.scale() } -> std::convertible_to<std::optional<double>>;
+  { M::kOrder } -> std::convertible_to<Order>;
+};
+
+}  // namespace detail
+
 /// A memory of keys and values. Causal, streaming, parallel and distributed attention are all defined from
 ///
-///     append(k, v [, log_weights])   add tokens; a key counts exp(log_weight) times, one of -inf does not exist
-///     read(q [, first])              attend to all it holds; `first` is the position of the first query
-///     read(q, out [, first])         the same into `out`
-///     read_partial(q [, first])      the same as a Partial, to be combined with those of other memories
-///     advance(q, k, v [, out])       a causal block: row t sees the past and the rows <= t
-///     merge(other)                   union, associative
+///     append(k, v [, log_weights | options])   add tokens; see TokenOptions
+///     read(q [, first])                        attend to all it holds; `first` is the position of the first query
+///     read(q, out [, first])                   the same into `out`
+///     read_partial(q [, first])                the same as a Partial, to be combined with those of other memories
+///     advance(q, k, v [, out] [, options])     a causal block: row t sees the past and the rows <= t
+///     merge(other)                             union, associative
 ///
 /// An empty one (size() == 0) is the identity of merge, and reading it gives 0. Shapes are q (n_q, d), k (n_k, d),
 /// v (n_k, dv), log_weights (n_k), out (n_q, dv).
 template <class M>
-concept Memory = std::copyable<M> && detail::ComputeScalar<typename M::Scalar> &&
-    requires(M memory, const M& other, const Input<typename M::Scalar>& x,
-             const Output<typename M::Scalar>& out) {
+concept Memory = detail::MemoryFacts<M> && requires(M memory, const M& other,
+                                                    const Input<typename M::Scalar>& x,
+                                                    const Output<typename M::Scalar>& out,
+                                                    const TokenOptions<typename M::Scalar>& options) {
   memory.append(x, x);
   memory.append(x, x, x);
+  memory.append(x, x, options);
   { other.read(x) } -> std::same_as<Matrix<typename M::Scalar>>;
   { other.read(x, Index{}) } -> std::same_as<Matrix<typename M::Scalar>>;
   { other.read(x, out, Index{}) } -> std::same_as<AttentionStatus>;
   { other.read_partial(x) } -> std::same_as<Partial<typename M::Scalar>>;
   { memory.advance(x, x, x) } -> std::same_as<Matrix<typename M::Scalar>>;
   { memory.advance(x, x, x, out) } -> std::same_as<AttentionStatus>;
+  { memory.advance(x, x, x, out, options) } -> std::same_as<AttentionStatus>;
   memory.merge(other);
-  { other.size() } -> std::same_as<Index>;
-  { other.value_dimension() } -> std::same_as<Index>;
+};
+
+/// What MemoryBase makes a memory of, block by block. All shapes have been checked, and everything is in the compute
+/// type and times sqrt(scale). What was held inside the values seen is reported in clamped_rows.
+///
+///     append_block(tokens)                  add them
+///     read_block(queries, out) const        attend to all it holds
+///     advance_block(queries, tokens, out)   row t sees the past and the tokens <= t
+///     absorb(other)                         union; `other` agrees in dimension, dv and scale
+template <class M>
+concept BlockModel = detail::MemoryFacts<M> &&
+    requires(M memory, const M& other, const Queries<typename M::Scalar>& queries,
+             const Tokens<typename M::Scalar>& tokens, const RowSums<typename M::Scalar>& out) {
+  memory.append_block(tokens);
+  { other.read_block(queries, out) } -> std::same_as<AttentionStatus>;
+  { memory.advance_block(queries, tokens, out) } -> std::same_as<AttentionStatus>;
+  memory.absorb(other);
+  memory.settle(Index{});
+  { other.block_rows() } -> std::same_as<Index>;
+};
+
+/// A memory for which what it keeps of a key depends on where the query stands: bidirectional attention looks at both
+/// sides of each query and does not append all first.
+template <class M>
+concept SeesBothSides = Memory<M> && requires(const M& memory, const Input<typename M::Scalar>& x,
+                                              const Output<typename M::Scalar>& out) {
+  { memory.attend_around(x, x, x, out, Index{}) } -> std::same_as<AttentionStatus>;
 };
 
 namespace detail {
+
+inline Index checked_dv(Index dv) {
+  check_at_least("dv", dv, 0);
+  return dv;
+}
 
 /// Every product and sum of the operator agrees on these.
 template <class S>
@@ -48,29 +100,6 @@ void check_keys_and_values(const Input<S>& k, const Input<S>& v, Index d, Index 
   check_equal("columns of k", k.cols(), "dimension d", d);
   check_equal("columns of v", v.cols(), "dimension dv", dv);
   check_equal("rows of v", v.rows(), "rows of k", k.rows());
-}
-
-template <class S>
-void check_queries(const Input<S>& q, Index d) {
-  check_equal("columns of q", q.cols(), "dimension d", d);
-}
-
-template <class S>
-void check_log_weights(const Input<S>& log_weights, Index n_k) {
-  check_vector("log_weights", log_weights.rows(), log_weights.cols(), "rows of k", n_k);
-}
-
-/// Loads the log-weights of a chunk of keys. A key of weight -inf does not exist, whatever it holds: its vectors
-/// become 0.
-template <class S>
-void load_log_weights(const Input<S>& log_weights, Index first, MatrixRef<S> weights, MatrixRef<S> keys,
-                      MatrixRef<S> values) {
-  log_weights.as_column().load(first, S(1), weights);
-  for (Index j = 0; j < weights.rows(); ++j) {
-    if (weights(j, 0) != -std::numeric_limits<S>::infinity()) continue;
-    keys.row(j).setZero();
-    values.row(j).setZero();
-  }
 }
 
 template <class S>

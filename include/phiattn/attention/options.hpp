@@ -53,13 +53,19 @@ struct AttentionStatus {
 
 namespace detail {
 
-/// sqrt(scale), which multiplies queries and keys alike.
+/// The scale, whose root, which multiplies queries and keys alike, is representable.
 template <class S>
-S root_scale(const AttentionOptions& options, double default_scale) {
+double checked_scale(const AttentionOptions& options, double default_scale) {
   const double scale = options.scale.value_or(default_scale);
   const auto root = static_cast<S>(std::sqrt(scale));
   if (!(root > 0) || !std::isfinite(root)) fail_positive("scale", scale);
-  return root;
+  return scale;
+}
+
+/// sqrt(scale), which multiplies queries and keys alike.
+template <class S>
+S root_scale(const AttentionOptions& options, double default_scale) {
+  return static_cast<S>(std::sqrt(checked_scale<S>(options, default_scale)));
 }
 
 /// A position from which one can count on to any token that there will ever be.

@@ -6,11 +6,24 @@
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/packet.hpp>
 #include <phiattn/core/prefetch.hpp>
+#include <phiattn/core/product.hpp>
+#include <phiattn/core/rows.hpp>
 
 #include <algorithm>
 #include <limits>
 
 namespace phiattn::detail {
+
+/// Tokens as a map hands them over: features (n, m), in rows of whole packets, and log_scale (n).
+template <class S>
+struct FeatureRows {
+  Rows<S> values;
+  S* log_scale;
+
+  Index rows() const { return values.rows; }
+  Eigen::Map<Vector<S>> log_scales() const { return {log_scale, values.rows}; }
+  FeatureRows middle(Index begin, Index n) const { return {values.middle(begin, n), log_scale + begin}; }
+};
 
 /// A block of causal rows whose later keys would push an earlier row's normaliser below e^-40 is halved.
 template <class S>
@@ -32,15 +45,17 @@ class PerStateScale {
 
   explicit PerStateScale(Index /*m*/) {}
 
-  void survey(const ConstMatrixRef<S>&, const ConstVectorRef<S>& log_scale) {
-    raised_ = std::max(log_, log_scale.maxCoeff());
+  void survey(const FeatureRows<S>& keys) {
+    raised_ = std::max(log_, keys.log_scales().maxCoeff());
   }
 
-  bool admits(const ConstMatrixRef<S>&, const ConstMatrixRef<S>& b,
-              const ConstVectorRef<S>& log_scale) const {
-    if (!all_finite<S>(b) || !(largest(log_scale) < std::numeric_limits<S>::infinity())) return false;
+  bool admits(const FeatureRows<S>& /*queries*/, const FeatureRows<S>& keys) const {
+    if (!all_finite<S>(keys.values) ||
+        !(largest(keys.log_scales()) < std::numeric_limits<S>::infinity())) {
+      return false;
+    }
     // The scale only grows along the rows: the first row decides.
-    return raised_ - std::max(log_, log_scale(0)) <= kSafeGap<S>;
+    return raised_ - std::max(log_, keys.log_scale[0]) <= kSafeGap<S>;
   }
 
   void raise(Matrix<S>& sums, Vector<S>& normaliser) {
@@ -51,23 +66,25 @@ class PerStateScale {
     log_ = raised_;
   }
 
-  void weigh_keys(MatrixRef<S> b, const ConstVectorRef<S>& log_scale, Vector<S>& normaliser,
-                  Prefetch& /*ahead*/) const {
+  void weigh_keys(const FeatureRows<S>& keys, Vector<S>& normaliser, Prefetch& /*ahead*/) const {
+    auto b = keys.values.eigen();
     for (Index j = 0; j < b.rows(); ++j) {
-      b.row(j) *= flushed_exp(log_scale(j) - log_);
+      b.row(j) *= flushed_exp(keys.log_scale[j] - log_);
       normaliser += b.row(j).transpose();
     }
   }
 
-  void weigh_queries(MatrixRef<S> a, VectorRef<S> log_scale, const Vector<S>& normaliser,
-                     VectorRef<S> normaliser_out, Prefetch& /*ahead*/) const {
+  void weigh_queries(const FeatureRows<S>& queries, const Vector<S>& normaliser, S* normaliser_out,
+                     Prefetch& /*ahead*/) const {
+    auto a = queries.values.eigen();
+    Eigen::Map<Vector<S>> z(normaliser_out, a.rows());
     if (log_ == kNothing<S> && normaliser.isZero(0)) {
       a.setZero();
-      normaliser_out.setZero();
-      log_scale.setConstant(kNothing<S>);
+      z.setZero();
+      queries.log_scales().setConstant(kNothing<S>);
     } else {
-      normaliser_out.noalias() = a * normaliser;
-      log_scale.array() += log_;
+      z.noalias() = a * normaliser;
+      queries.log_scales().array() += log_;
     }
   }
 

@@ -55,7 +55,6 @@ EIGEN_ALWAYS_INLINE P exponent_of(const P& n) {
 /// -ln(2) (bias + 1/2) down (-inf included), NaN for NaN. Eigen's packet exponential promises neither, and takes longer.
 template <class S, class P>
 EIGEN_ALWAYS_INLINE P packet_exp_to_one(const P& x) {
-  using namespace Eigen::internal;
   using Constants = ExpConstants<S>;
   constexpr S kBias = std::numeric_limits<S>::max_exponent - 1;
   // Adding it rounds to an integer, which then stands in the last bits, with the bias of the exponent on it.
@@ -73,7 +72,6 @@ EIGEN_ALWAYS_INLINE P packet_exp_to_one(const P& x) {
 /// The same for any x: inf from ln(2) (bias + 1/2) up.
 template <class S, class P>
 EIGEN_ALWAYS_INLINE P packet_exp(const P& x) {
-  using namespace Eigen::internal;
   constexpr S kTop = std::numeric_limits<S>::max_exponent * std::numbers::ln2_v<S>;
   return packet_exp_to_one<S>(P(pmin(x, pset1<P>(kTop))));
 }
@@ -93,15 +91,6 @@ struct FlushedExp {
     return packet_exp<S>(x);
   }
 };
-
-}  // namespace phiattn::detail
-
-template <class S>
-struct Eigen::internal::functor_traits<phiattn::detail::FlushedExp<S>> {
-  enum { Cost = functor_traits<scalar_exp_op<S>>::Cost, PacketAccess = packet_traits<S>::Vectorizable };
-};
-
-namespace phiattn::detail {
 
 /// x <- exp(x - shift) over one row or one column of contiguous numbers.
 template <class Derived>

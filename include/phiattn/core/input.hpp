@@ -2,8 +2,10 @@
 
 // What comes in: any Eigen expression, behind one type per scalar. Next: core/output.hpp.
 
+#include <phiattn/core/abi.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/prefetch.hpp>
+#include <phiattn/core/rows.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -29,7 +31,7 @@ concept DirectAccess = (int(D::Flags) & int(Eigen::DirectAccessBit)) != 0 && req
   x.data();
 };
 
-/// The bytes a strided view spans, with its layout, to tell whether two views share an element.
+/// A strided view as bytes: what is behind it, and whether two views share an element.
 struct Extent {
   const char* data = nullptr;
   Index rows = 0;
@@ -49,12 +51,25 @@ struct Extent {
             kSize};
   }
 
-  /// Rows [first, first + count) where a row lies in one piece.
+  /// Rows [first, first + count).
+  Extent slice(Index first, Index count) const {
+    return {data + first * row_stride, count, cols, row_stride, col_stride, element};
+  }
+
+  /// The same where a row lies in one piece, for a Prefetch.
   Span span(Index first, Index count) const {
     if (col_stride != element) return {};
     return Span::of(data + first * row_stride, count, cols * element, row_stride);
   }
 };
+
+/// out <- factor * the rows of `extent`, which hold numbers of type T.
+template <class S, class T>
+void load_rows(const Extent& extent, S factor, Rows<S> out);
+
+/// The rows of `extent`, which hold numbers of type T, <- x
+template <class S, class T>
+void store_rows(const Extent& extent, Rows<const S> x);
 
 }  // namespace detail
 
@@ -65,9 +80,11 @@ struct Extent {
 template <detail::ComputeScalar S>
 class Input {
  public:
+  /// None: what a call may be given, and was not.
+  Input() = default;
+
   template <class Derived>
-  Input(const Eigen::DenseBase<Derived>& x)
-      : rows_(x.rows()), cols_(x.cols()) {  // implicit: it is how arguments come in
+  Input(const Eigen::DenseBase<Derived>& x) {  // implicit: it is how arguments come in
     using T = typename Derived::Scalar;
     static_assert(detail::StorageScalar<T>,
                   "phiattn: an input holds float, double, Eigen::half or Eigen::bfloat16");
@@ -81,93 +98,88 @@ class Input {
     }
   }
 
+  /// Rows that lie in memory already; refers to them.
+  explicit Input(Rows<const S> x)
+      : Input({reinterpret_cast<const char*>(x.data), x.rows, x.cols, x.stride * kSize, kSize, kSize},
+              &detail::load_rows<S, S>) {}
+
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
-  Index rows() const { return rows_; }
-  Index cols() const { return cols_; }
-  Index size() const { return rows_ * cols_; }
+  explicit operator bool() const { return load_ != nullptr; }
+  Index rows() const { return extent_.rows; }
+  Index cols() const { return extent_.cols; }
+  Index size() const { return rows() * cols(); }
 
   /// Rows [first, first + count) as an input of their own; refers to this one.
-  Input slice(Index first, Index count) const {
-    return Input(static_cast<const char*>(data_) + first * extent_.row_stride, count, cols_, extent_, load_);
-  }
+  Input slice(Index first, Index count) const { return Input(extent_.slice(first, count), load_); }
 
   /// A vector that comes as a row or a column, as a column.
   Input as_column() const {
-    if (cols_ == 1) return slice(0, rows_);
-    detail::Extent transposed = extent_;
-    std::swap(transposed.row_stride, transposed.col_stride);
-    return Input(data_, cols_, rows_, transposed, load_);
+    if (cols() == 1) return slice(0, rows());
+    return Input({extent_.data, cols(), rows(), extent_.col_stride, extent_.row_stride, extent_.element}, load_);
   }
 
-  /// out <- factor * rows [first, first + out.rows()), in the compute type and row-major.
-  void load(Index first, S factor, MatrixRef<S> out) const {
-    load_(static_cast<const char*>(data_) + first * extent_.row_stride, extent_, factor, out);
+  /// out <- factor * rows [first, first + out.rows), in the compute type and row-major.
+  void load(Index first, S factor, Rows<S> out) const {
+    load_(extent_.slice(first, out.rows), factor, out);
   }
 
-  /// use(factor * rows [first, first + chunk.rows())): in place if they lie as a chunk would, else loaded into `chunk`.
-  template <class Use>
-  void with_rows(Index first, S factor, MatrixRef<S> chunk, const Use& use) const {
+  /// Rows [first, first + room.rows): in place if they lie as rows of S, else loaded into `room`.
+  Rows<const S> rows_at(Index first, Rows<S> room) const {
     // To Eigen, a stride of 0 is that of a dense matrix.
     const bool in_rows = extent_.col_stride == extent_.element && extent_.row_stride != 0;
-    if (load_ == &load_as<S> && in_rows && factor == S(1)) {
-      use(Eigen::Map<const Matrix<S>, 0, Eigen::OuterStride<>>(
-          reinterpret_cast<const S*>(static_cast<const char*>(data_) + first * extent_.row_stride),
-          chunk.rows(), cols_, Eigen::OuterStride<>(extent_.row_stride / extent_.element)));
-    } else {
-      load(first, factor, chunk);
-      use(chunk);
+    if (load_ == &detail::load_rows<S, S> && in_rows) {
+      const detail::Extent at = extent_.slice(first, room.rows);
+      return {reinterpret_cast<const S*>(at.data), at.rows, at.cols, at.row_stride / kSize};
     }
+    load(first, S(1), room);
+    return room;
   }
 
   const detail::Extent& extent() const { return extent_; }
 
   /// Rows [first, first + count), as far as there are so many, for a Prefetch.
   detail::Span span(Index first, Index count) const {
-    return extent_.span(first, std::min(count, rows_ - first));
+    return extent_.span(first, std::min(count, rows() - first));
   }
 
  private:
-  using Load = void (*)(const void* data, const detail::Extent&, S factor, MatrixRef<S> out);
+  using Load = void (*)(const detail::Extent&, S factor, Rows<S> out);
+  static constexpr auto kSize = static_cast<Index>(sizeof(S));
 
-  Input(const void* data, Index rows, Index cols, const detail::Extent& extent, Load loader)
-      : data_(data), rows_(rows), cols_(cols), extent_(extent), load_(loader) {}
+  Input(const detail::Extent& extent, Load loader) : extent_(extent), load_(loader) {}
 
   template <class Derived>
   void refer(const Derived& x) {
-    data_ = x.data();
     extent_ = detail::Extent::of(x);
-    load_ = &load_as<typename Derived::Scalar>;
-  }
-
-  template <class T>
-  static void load_as(const void* data, const detail::Extent& extent, S factor, MatrixRef<S> out) {
-    const auto* x = static_cast<const T*>(data);
-    const Index row_stride = extent.row_stride / extent.element;
-    const Index col_stride = extent.col_stride / extent.element;
-    if (col_stride == 1 && row_stride == out.cols() && out.outerStride() == out.cols()) {
-      const Eigen::Map<const RowVector<T>> all(x, out.size());
-      Eigen::Map<RowVector<S>>(out.data(), out.size()) = all.template cast<S>() * factor;
-    } else if (col_stride == 1) {
-      for (Index t = 0; t < out.rows(); ++t) {
-        const Eigen::Map<const RowVector<T>> row(x + t * row_stride, out.cols());
-        out.row(t) = row.template cast<S>() * factor;
-      }
-    } else {
-      using Strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
-      const Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>, 0, Strides> columns(
-          x, out.rows(), out.cols(), Strides(col_stride, row_stride));
-      out = columns.template cast<S>() * factor;
-    }
+    load_ = &detail::load_rows<S, typename Derived::Scalar>;
   }
 
   Matrix<S> evaluated_;
-  const void* data_ = nullptr;
-  Index rows_;
-  Index cols_;
   detail::Extent extent_;
   Load load_ = nullptr;
 };
 
 }  // namespace phiattn
+
+#define PHIATTN_STORAGE_INSTANCES(prefix, S, T)                                         \
+  prefix template void load_rows<S, T>(const Extent&, S, Rows<S>);                      \
+  prefix template void store_rows<S, T>(const Extent&, Rows<const S>);
+#define PHIATTN_INPUT_INSTANCES(prefix)                  \
+  PHIATTN_STORAGE_INSTANCES(prefix, float, float)        \
+  PHIATTN_STORAGE_INSTANCES(prefix, float, double)       \
+  PHIATTN_STORAGE_INSTANCES(prefix, float, Eigen::half)  \
+  PHIATTN_STORAGE_INSTANCES(prefix, float, Eigen::bfloat16) \
+  PHIATTN_STORAGE_INSTANCES(prefix, double, float)       \
+  PHIATTN_STORAGE_INSTANCES(prefix, double, double)      \
+  PHIATTN_STORAGE_INSTANCES(prefix, double, Eigen::half) \
+  PHIATTN_STORAGE_INSTANCES(prefix, double, Eigen::bfloat16)
+
+#if PHIATTN_EXTERN
+namespace phiattn::detail {
+PHIATTN_INPUT_INSTANCES(extern)
+}  // namespace phiattn::detail
+#else
+#include <phiattn/core/input-inl.hpp>
+#endif

@@ -23,7 +23,6 @@ struct Strided {
 template <class S, int Rows, int Packets>
 EIGEN_ALWAYS_INLINE void multiply_tile(Index k, const S* a, auto a_row, auto a_col, Strided<const S> b,
                                        Strided<S> out, bool add) {
-  using namespace Eigen::internal;
   using P = Packet<S>;
   P sums[Rows * Packets];
   // One pointer that walks down the rows: a pointer for each would not leave the loop below its registers.
@@ -82,7 +81,6 @@ EIGEN_DONT_INLINE Index multiply_rows(Index first, Index n, Index k, Index diago
 /// As many packets as numbers in each, transposed in registers: block.packet[i] <- from(i), then to(i, its transpose).
 template <class S, class From, class To>
 EIGEN_ALWAYS_INLINE void transpose_packets(const From& from, const To& to) {
-  using namespace Eigen::internal;
   constexpr int kWidth = static_cast<int>(kPacket<S>);
   PacketBlock<Packet<S>, kWidth> block;
   unroll<kWidth>([&](auto i) PHIATTN_INLINE { block.packet[i] = ploadu<Packet<S>>(from(i)); });

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where results go: any writable Eigen expression, behind one type per scalar. Next: core/scratch.hpp.
+// Where results go: any writable Eigen expression, behind one type per scalar. Next: core/workspace.hpp.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>
@@ -47,44 +47,53 @@ inline bool overlap(const Extent& a, const Extent& b) {
 
 }  // namespace detail
 
-/// A writable (n, dv) argument of the library. Its scalar is S, a wider one, or half or bfloat16 as storage of float.
+/// A writable (n, dv) argument of the library. Its scalar is S, a wider one, or half or bfloat16 as storage of float. An
+/// expression with direct access is written where it lies, any other through itself.
 template <detail::ComputeScalar S>
 class Output {
  public:
   template <class Out>
   requires detail::Writable<Out> Output(
       Out&& out)  // implicit, and never taken for an options object: those are no Eigen expressions
-      : expression_(&out),
-        rows_(out.rows()),
-        cols_(out.cols()),
-        store_(&store_as<std::remove_reference_t<Out>>) {
+      : expression_(&out) {
     using D = std::remove_reference_t<Out>;
-    if constexpr (detail::DirectAccess<D>) extent_ = detail::Extent::of(out);
+    using T = typename D::Scalar;
+    static_assert(detail::StorageScalar<T>,
+                  "phiattn: an output holds float, double, Eigen::half or Eigen::bfloat16");
+    static_assert(
+        !detail::StorageScalar<T> || detail::widens_to<S, T> || (std::is_same_v<S, float> && sizeof(T) == 2),
+        "phiattn: an output would narrow from double; give it as double");
+    if constexpr (detail::DirectAccess<D>) {
+      extent_ = detail::Extent::of(out);
+      store_ = &store_in_place<T>;
+    } else {
+      extent_.rows = out.rows();
+      extent_.cols = out.cols();
+      store_ = &store_through<D>;
+    }
   }
 
-  Index rows() const { return rows_; }
-  Index cols() const { return cols_; }
+  Index rows() const { return extent_.rows; }
+  Index cols() const { return extent_.cols; }
 
   /// Rows [first, first + count) as an output of their own.
   Output slice(Index first, Index count) const {
     Output part = *this;
     part.first_ += first;
-    part.rows_ = count;
+    part.extent_ = extent_.slice(first, count);
     return part;
   }
 
-  /// rows [first, first + block.rows()) <- block
-  void store(Index first, const ConstMatrixRef<S>& block) const {
-    store_(expression_, first_ + first, block);
-  }
+  /// rows [first, first + block.rows) <- block
+  void store(Index first, Rows<const S> block) const { store_(*this, first, block); }
 
   void check_shape(Index rows, Index cols) const {
-    detail::check_equal("rows of out", rows_, "rows of q", rows);
-    detail::check_equal("columns of out", cols_, "columns of v", cols);
+    detail::check_equal("rows of out", extent_.rows, "rows of q", rows);
+    detail::check_equal("columns of out", extent_.cols, "columns of v", cols);
   }
 
   void check_apart_from(const char* name, const Input<S>& input) const {
-    if (!detail::overlap(extent_, input.extent())) return;
+    if (extent_.data == nullptr || !detail::overlap(extent_, input.extent())) return;
     std::string message = "out shares memory with ";
     message += name;
     message += "; it must be apart from the inputs";
@@ -95,28 +104,26 @@ class Output {
   detail::Span span(Index first, Index count) const { return extent_.span(first, count); }
 
  private:
-  using Store = void (*)(void* expression, Index first, const ConstMatrixRef<S>& block);
+  using Store = void (*)(const Output&, Index first, Rows<const S> block);
+
+  template <class T>
+  static void store_in_place(const Output& out, Index first, Rows<const S> block) {
+    detail::store_rows<S, T>(out.extent_.slice(first, block.rows), block);
+  }
 
   template <class D>
-  static void store_as(void* expression, Index first, const ConstMatrixRef<S>& block) {
+  static void store_through(const Output& out, Index first, Rows<const S> block) {
     using T = typename D::Scalar;
-    static_assert(detail::StorageScalar<T>,
-                  "phiattn: an output holds float, double, Eigen::half or Eigen::bfloat16");
-    static_assert(
-        !detail::StorageScalar<T> || detail::widens_to<S, T> || (std::is_same_v<S, float> && sizeof(T) == 2),
-        "phiattn: an output would narrow from double; give it as double");
-    auto rows = static_cast<D*>(expression)->middleRows(first, block.rows());
+    auto rows = static_cast<D*>(out.expression_)->middleRows(out.first_ + first, block.rows);
     if constexpr (std::is_base_of_v<Eigen::ArrayBase<D>, D>) {
-      rows = block.template cast<T>().array();
+      rows = block.eigen().template cast<T>().array();
     } else {
-      rows = block.template cast<T>();
+      rows = block.eigen().template cast<T>();
     }
   }
 
-  void* expression_;
-  Index first_ = 0;
-  Index rows_;
-  Index cols_;
+  void* expression_;  // what it was made from
+  Index first_ = 0;   // its row that is the first here
   detail::Extent extent_;
   Store store_;
 };

@@ -1,13 +1,30 @@
 #pragma once
 
-// The vector registers of the machine, through Eigen's packets. Next: core/exp.hpp.
+// The vector registers of the machine, through Eigen's packets: the one place that names Eigen's insides.
+// Next: core/exp.hpp.
 
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/rows.hpp>
 
 #include <type_traits>
 #include <utility>
 
 namespace phiattn::detail {
+
+using Eigen::internal::PacketBlock;
+using Eigen::internal::padd;
+using Eigen::internal::ploadu;
+using Eigen::internal::pmadd;
+using Eigen::internal::pmax;
+using Eigen::internal::pmin;
+using Eigen::internal::pmul;
+using Eigen::internal::predux;
+using Eigen::internal::predux_max;
+using Eigen::internal::pset1;
+using Eigen::internal::pstoreu;
+using Eigen::internal::psub;
+using Eigen::internal::ptranspose;
+using Eigen::internal::unpacket_traits;
 
 /// As many S as a register holds. S itself is the packet of one, for what is left over at the end of a row.
 template <class S>
@@ -50,24 +67,16 @@ EIGEN_ALWAYS_INLINE void in_steps(Index n, Index unit, const Step& step) {
   for (; i < n; i += unit) step.template operator()<1>(i);
 }
 
-/// Neither NaN nor infinity in x, whose rows are contiguous.
+/// e^x by the library's own exponential, for Eigen's expressions: core/exp.hpp.
 template <class S>
-bool all_finite(const ConstMatrixRef<S>& x) {
-  using namespace Eigen::internal;
-  using P = Packet<S>;
-  // 0 times any of the others is NaN.
-  P sum = pset1<P>(S(0));
-  S rest = 0;
-  for (Index t = 0; t < x.rows(); ++t) {
-    const S* row = x.data() + t * x.outerStride();
-    Index i = 0;
-    for (; i + kPacket<S> <= x.cols(); i += kPacket<S>) sum = pmadd(ploadu<P>(row + i), pset1<P>(S(0)), sum);
-    for (; i < x.cols(); ++i) rest += row[i] * S(0);
-  }
-  return predux(sum) + rest == 0;
-}
+struct FlushedExp;
 
 }  // namespace phiattn::detail
+
+template <class S>
+struct Eigen::internal::functor_traits<phiattn::detail::FlushedExp<S>> {
+  enum { Cost = functor_traits<scalar_exp_op<S>>::Cost, PacketAccess = packet_traits<S>::Vectorizable };
+};
 
 /// On the lambdas given to unroll(): inline even where the compiler would rather not.
 #define PHIATTN_INLINE __attribute__((always_inline))

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reading ahead of the computation. Next: core/input.hpp.
+// Reading ahead of the computation. Next: core/workspace.hpp.
 
 #include <phiattn/core/matrix.hpp>
 
@@ -29,6 +29,7 @@ class Prefetch {
  public:
   using Spans = std::array<Span, 4>;
 
+  Prefetch() = default;  // of nothing
   explicit Prefetch(const Spans& spans) : spans_(spans) {}
 
   EIGEN_ALWAYS_INLINE void operator()() {
@@ -51,7 +52,7 @@ class Prefetch {
     return line_ < end_;
   }
 
-  Spans spans_;
+  Spans spans_{};
   std::size_t span_ = 0;
   const char* line_ = nullptr;
   const char* end_ = nullptr;

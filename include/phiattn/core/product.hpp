@@ -3,189 +3,54 @@
 // The dense products of the library, in row-major blocks: compiled once for a scalar however many similarities there
 // are. Next: core/prefetch.hpp.
 
-#include <phiattn/core/micro_kernel.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
+#include <phiattn/core/abi.hpp>
+#include <phiattn/core/rows.hpp>
 
 namespace phiattn::detail {
 
 /// A diagonal beyond every block: all entries count.
 inline constexpr Index kNoDiagonal = Index{1} << 40;
 
-/// out (n, m) <- [out +] a (n, k) b (k, m).
-///
-/// Operands are chunks that lie in the second-level cache. b streams from there in panels of two packets, and a one
-/// number at a time: no packing as in Goto & van de Geijn 2008, except of what would stream badly (a transposed b,
-/// rows that lie far apart, columns that fill no packet).
-template <class S>
-struct Product {
-  Index n, k, m;
-  Strided<const S> a, b;
-  Strided<S> out;
-  bool add = false;
-  Index a_diagonal = kNoDiagonal;    // a(i, l) counts only if l <= i + a_diagonal, up to the tile of its row
-  Index out_diagonal = kNoDiagonal;  // out(i, j) is asked for only if j <= i + out_diagonal
-
-  /// Rows of a tile of two packets, of a smaller one, and how many products one pass sums up.
-  static constexpr int kRows = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 8 : 6;
-  static constexpr int kFewRows = kRows / 2;
-  static constexpr Index kDepth = 256;
-
-  void run() const {
-    for (Index first = 0; first == 0 || first < k; first += kDepth) block(first).run_block();
-  }
-
- private:
-  static constexpr Index kWidth = kPacket<S>;
-
-  /// The part of the sums over [first, first + kDepth).
-  Product block(Index first) const {
-    Product part = *this;
-    part.k = std::min(kDepth, k - first);
-    part.a = a.at(0, first);
-    part.b = b.at(first, 0);
-    part.add = add || first > 0;
-    part.a_diagonal = a_diagonal - first;
-    return part;
-  }
-
-  void run_block() const {
-    Index j = 0;
-    if (n < kFewRows && b.col == 1) {
-      for (; j + 4 * kWidth <= m; j += 4 * kWidth) rows<4>(j, b.at(0, j));
-    }
-    for (; j + 2 * kWidth <= m; j += 2 * kWidth) panel<2>(j);
-    for (; j + kWidth <= m; j += kWidth) panel<1>(j);
-    if (j < m) ragged_panel(j);
-  }
-
-  template <int Packets>
-  void panel(Index j) const {
-    constexpr Index kFar = 4096 / Index{sizeof(S)};  // such rows share a few lines of the first-level cache
-    if (b.col == 1 && (b.row < kFar || n < 4 * kRows)) {
-      rows<Packets>(j, b.at(0, j));
-    } else {
-      alignas(64) std::array<S, static_cast<std::size_t>(kDepth * Packets * kWidth)> packed;
-      pack(b.at(0, j), k, Packets * kWidth, Packets * kWidth, packed.data());
-      rows<Packets>(j, {packed.data(), Packets * kWidth, 1});
-    }
-  }
-
-  template <int Packets>
-  void rows(Index j, Strided<const S> b_panel) const {
-    Index i = std::max<Index>(0, j - out_diagonal);
-    const auto tiles = [&]<int Rows>() {
-      if (i + Rows > n) return;
-      i = multiply_rows<S, Rows, Packets>(i, n, k, a_diagonal, a, b_panel, out.at(0, j), add);
-    };
-    if constexpr (Packets <= 2) {
-      tiles.template operator()<kRows>();
-      tiles.template operator()<kFewRows>();
-    } else {
-      tiles.template operator()<2>();
-    }
-    tiles.template operator()<1>();
-  }
-
-  /// The last columns, fewer than a packet, by way of a buffer that is a packet wide.
-  void ragged_panel(Index j) const {
-    const Index cols = m - j;
-    alignas(64) std::array<S, static_cast<std::size_t>(kDepth * kWidth)> packed;
-    alignas(64) std::array<S, static_cast<std::size_t>(kRows * kWidth)> sums{};
-    pack(b.at(0, j), k, cols, kWidth, packed.data());
-    for (Index i = 0; i < n; i += kRows) {
-      const Index rows = std::min<Index>(kRows, n - i);
-      const auto each_row = [&](auto copy) {
-        for (Index t = 0; t < rows; ++t) copy(out.at(i + t, j).data, sums.data() + t * kWidth);
-      };
-      if (add) each_row([&](const S* x, S* sum) { std::copy_n(x, cols, sum); });
-      Product{rows,          k, kWidth, a.at(i, 0), {packed.data(), kWidth, 1}, {sums.data(), kWidth, 1}, add,
-              a_diagonal + i}
-          .run_block();
-      each_row([&](S* x, const S* sum) { std::copy_n(sum, cols, x); });
-    }
-  }
-};
-
-template <class S>
-Strided<const S> strided(const ConstMatrixRef<S>& x) {
-  return {x.data(), x.outerStride(), 1};
-}
-template <class S>
-Strided<S> strided(MatrixRef<S>& x) {
-  return {x.data(), x.outerStride(), 1};
-}
-template <class S>
-Strided<const S> transposed(const ConstMatrixRef<S>& x) {
-  return {x.data(), 1, x.outerStride()};
-}
-
 /// out <- a b
 template <class S>
-void multiply(const ConstMatrixRef<S>& a, const ConstMatrixRef<S>& b, MatrixRef<S> out) {
-  Product<S>{out.rows(), a.cols(), out.cols(), strided<S>(a), strided<S>(b), strided<S>(out)}.run();
-}
+void multiply(Rows<const S> a, Rows<const S> b, Rows<S> out);
 
 /// out <- out + a b. With a diagonal, a(i, l) is 0 for l > i + diagonal, and is stored so.
 template <class S>
-void multiply_add(const ConstMatrixRef<S>& a, const ConstMatrixRef<S>& b, MatrixRef<S> out,
-                  Index diagonal = kNoDiagonal) {
-  Product<S>{out.rows(), a.cols(), out.cols(), strided<S>(a), strided<S>(b), strided<S>(out), true, diagonal}
-      .run();
-}
+void multiply_add(Rows<const S> a, Rows<const S> b, Rows<S> out, Index diagonal = kNoDiagonal);
 
 /// out <- a b'. With a diagonal, out(i, j) is only wanted for j <= i + diagonal.
 template <class S>
-void multiply_transposed(const ConstMatrixRef<S>& a, const ConstMatrixRef<S>& b, MatrixRef<S> out,
-                         Index diagonal = kNoDiagonal) {
-  if (a.rows() < Product<S>::kFewRows) {  // too few for the packing to pay
-    for (Index i = 0; i < a.rows(); ++i) out.row(i).transpose().noalias() = b * a.row(i).transpose();
-    return;
-  }
-  Product<S>{out.rows(),      a.cols(), out.cols(),  strided<S>(a), transposed<S>(b),
-             strided<S>(out), false,    kNoDiagonal, diagonal}
-      .run();
-}
+void multiply_transposed(Rows<const S> a, Rows<const S> b, Rows<S> out, Index diagonal = kNoDiagonal);
 
 /// out <- out + a' b
 template <class S>
-void transposed_multiply_add(const ConstMatrixRef<S>& a, const ConstMatrixRef<S>& b, MatrixRef<S> out) {
-  Product<S>{out.rows(), a.rows(), out.cols(), transposed<S>(a), strided<S>(b), strided<S>(out), true}.run();
-}
+void transposed_multiply_add(Rows<const S> a, Rows<const S> b, Rows<S> out);
 
-/// One token of a recurrence: sums <- sums + b' v, then out <- a sums, in one pass over sums (m, dv). The vectors
-/// a, b (m), v and out (dv) are rows.
+/// One token of a recurrence: sums <- sums + b' v, then out <- a sums, in one pass over sums (m, dv), whose rows lie
+/// one behind the other. The vectors a, b (m), v and out (dv) are rows.
 template <class S>
-void add_and_read(const ConstMatrixRef<S>& b, const ConstMatrixRef<S>& v, const ConstMatrixRef<S>& a,
-                  Matrix<S>& sums, MatrixRef<S> out) {
-  // Stores of packets may alias whatever lies in memory: pointers and counts are better kept in registers.
-  const Index m = sums.rows(), stride = sums.cols();
-  const S *weights_a = a.data(), *weights_b = b.data();
-  const auto columns = [&]<class P, int N>(Index j) {
-    using namespace Eigen::internal;
-    constexpr Index kWidth = unpacket_traits<P>::size;
-    P value[N], read[N];
-    unroll<N>([&](auto i) PHIATTN_INLINE {
-      value[i] = ploadu<P>(v.data() + j + i * kWidth);
-      read[i] = pset1<P>(S(0));
-    });
-    S* row = sums.data() + j;
-    for (Index l = 0; l < m; ++l, row += stride) {
-      const P weight_b = pset1<P>(weights_b[l]);
-      const P weight_a = pset1<P>(weights_a[l]);
-      unroll<N>([&](auto i) PHIATTN_INLINE {
-        const P sum = pmadd(weight_b, value[i], ploadu<P>(row + i * kWidth));
-        pstoreu(row + i * kWidth, sum);
-        read[i] = pmadd(weight_a, sum, read[i]);
-      });
-    }
-    unroll<N>([&](auto i) PHIATTN_INLINE { pstoreu(out.data() + j + i * kWidth, read[i]); });
-  };
-  const Index whole = out.cols() / kPacket<S> * kPacket<S>;
-  in_steps<4>(whole, kPacket<S>, [&]<int N>(Index j) { columns.template operator()<Packet<S>, N>(j); });
-  for (Index j = whole; j < out.cols(); ++j) columns.template operator()<S, 1>(j);
-}
+void add_and_read(Rows<const S> b, Rows<const S> v, Rows<const S> a, Rows<S> sums, Rows<S> out);
+
+/// Neither NaN nor infinity in x.
+template <class S>
+bool all_finite(Rows<const S> x);
 
 }  // namespace phiattn::detail
+
+#define PHIATTN_PRODUCT_INSTANCES(prefix, S)                                                         \
+  prefix template void multiply<S>(Rows<const S>, Rows<const S>, Rows<S>);                           \
+  prefix template void multiply_add<S>(Rows<const S>, Rows<const S>, Rows<S>, Index);                \
+  prefix template void multiply_transposed<S>(Rows<const S>, Rows<const S>, Rows<S>, Index);         \
+  prefix template void transposed_multiply_add<S>(Rows<const S>, Rows<const S>, Rows<S>);            \
+  prefix template void add_and_read<S>(Rows<const S>, Rows<const S>, Rows<const S>, Rows<S>, Rows<S>); \
+  prefix template bool all_finite<S>(Rows<const S>);
+
+#if PHIATTN_EXTERN
+namespace phiattn::detail {
+PHIATTN_PRODUCT_INSTANCES(extern, float)
+PHIATTN_PRODUCT_INSTANCES(extern, double)
+}  // namespace phiattn::detail
+#else
+#include <phiattn/core/product-inl.hpp>
+#endif

@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows of numbers as they lie in memory. Next: core/check.hpp.
+// Rows of numbers as they lie in memory. Next: core/abi.hpp.
 
 #include <phiattn/core/matrix.hpp>
 
@@ -41,7 +41,9 @@ struct Rows {
   template <class D>
   requires detail::LiesInRows<std::remove_reference_t<D>, T> Rows(D&& x)
       : Rows(x.data(), x.rows(), x.cols(), std::remove_reference_t<D>::IsRowMajor ? x.outerStride() : 1) {}
-  Rows(const Rows<S>& x) requires std::is_const_v<T> : Rows(x.data, x.rows, x.cols, x.stride) {}
+  template <class U>
+  requires(std::is_const_v<T>&& std::same_as<U, S>) Rows(const Rows<U>& x)
+      : Rows(x.data, x.rows, x.cols, x.stride) {}
 
   T* row(Index i) const { return data + i * stride; }
   T& operator()(Index i, Index j) const { return data[i * stride + j]; }

@@ -1,0 +1,134 @@
+#pragma once
+
+// A memory chosen at run time. Next: attention/attention.hpp.
+
+#include <phiattn/attention/memory_base.hpp>
+
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace phiattn {
+
+namespace detail {
+
+/// Bidirectional attention appends all and reads all, unless what a memory keeps of a key depends on where the query
+/// stands.
+template <Memory M, class S = typename M::Scalar>
+AttentionStatus attend_all(M& memory, const Input<S>& q, const Input<S>& k, const Input<S>& v,
+                           const Output<S>& out, Index first) {
+  if constexpr (SeesBothSides<M>) {
+    return memory.attend_around(q, k, v, out, first);
+  } else {
+    memory.append(k, v);
+    return memory.read(q, out, first);
+  }
+}
+
+}  // namespace detail
+
+/// Any memory of the library's own making (see MemoryBase) behind one type: for what a configuration names, and to hold
+/// memories of several kinds side by side. A copy copies the memory.
+/// @throws std::invalid_argument  merge, if the two hold memories of different types
+/// Cost: that of the memory, and an indirect call a block.
+template <detail::ComputeScalar S_>
+class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
+ public:
+  using S = S_;
+
+  // That M is another type comes first: whether this one is a memory is what is being asked.
+  template <class M>
+  requires(!std::same_as<M, AnyMemory>) && BlockModel<M>&& Memory<M>&& std::same_as<
+      typename M::Scalar, S> AnyMemory(M memory)  // implicit: it stands for its memory
+      : model_(std::make_unique<Model<M>>(std::move(memory))) {}
+
+  AnyMemory(const AnyMemory& other) : Base(other), model_(other.model_->clone()) {}
+  AnyMemory(AnyMemory&&) noexcept = default;
+  AnyMemory& operator=(AnyMemory other) noexcept {
+    Base::operator=(other);
+    model_ = std::move(other.model_);
+    return *this;
+  }
+  ~AnyMemory() = default;
+
+  Index size() const { return model_->size(); }
+  std::optional<Index> dimension() const { return model_->dimension(); }
+  Index value_dimension() const { return model_->value_dimension(); }
+  std::optional<double> scale() const { return model_->scale(); }
+
+  /// Attention without causality of the memory, which must be empty and stays so.
+  AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
+                                Index first) const {
+    return model_->attend_around(q, k, v, out, first);
+  }
+
+  // What MemoryBase works with; see BlockModel.
+  Index block_rows() const { return model_->block_rows(); }
+  void settle(Index d) { model_->settle(d); }
+  void append_block(const Tokens<S>& tokens) { model_->append_block(tokens); }
+  AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
+    return model_->read_block(queries, out);
+  }
+  AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
+    return model_->advance_block(queries, tokens, out);
+  }
+  void absorb(const AnyMemory& other) { model_->absorb(*other.model_); }
+
+ private:
+  using Base = MemoryBase<AnyMemory<S_>, S_>;
+
+  struct Concept {
+    virtual ~Concept() = default;
+    virtual std::unique_ptr<Concept> clone() const = 0;
+    virtual Index size() const = 0;
+    virtual std::optional<Index> dimension() const = 0;
+    virtual Index value_dimension() const = 0;
+    virtual std::optional<double> scale() const = 0;
+    virtual Index block_rows() const = 0;
+    virtual void settle(Index d) = 0;
+    virtual void append_block(const Tokens<S>& tokens) = 0;
+    virtual AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const = 0;
+    virtual AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens,
+                                          const RowSums<S>& out) = 0;
+    virtual void absorb(const Concept& other) = 0;
+    virtual AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v,
+                                          const Output<S>& out, Index first) const = 0;
+  };
+
+  template <class M>
+  struct Model final : Concept {
+    explicit Model(M m) : memory(std::move(m)) {}
+    std::unique_ptr<Concept> clone() const override { return std::make_unique<Model>(*this); }
+    Index size() const override { return memory.size(); }
+    std::optional<Index> dimension() const override { return memory.dimension(); }
+    Index value_dimension() const override { return memory.value_dimension(); }
+    std::optional<double> scale() const override { return memory.scale(); }
+    Index block_rows() const override { return memory.block_rows(); }
+    void settle(Index d) override { memory.settle(d); }
+    void append_block(const Tokens<S>& tokens) override { memory.append_block(tokens); }
+    AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const override {
+      return memory.read_block(queries, out);
+    }
+    AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens,
+                                  const RowSums<S>& out) override {
+      return memory.advance_block(queries, tokens, out);
+    }
+    void absorb(const Concept& other) override {
+      const auto* same = dynamic_cast<const Model*>(&other);
+      if (!same) detail::fail_argument("merge: the memories are of different types");
+      memory.merge(same->memory);
+    }
+    AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v,
+                                  const Output<S>& out, Index first) const override {
+      M empty = memory;
+      return detail::attend_all(empty, q, k, v, out, first);
+    }
+
+    M memory;
+  };
+
+  std::unique_ptr<Concept> model_;
+};
+
+}  // namespace phiattn

@@ -1,0 +1,159 @@
+#pragma once
+
+// Included by attention/linear_core.hpp where that is not compiled elsewhere.
+
+#include <phiattn/attention/linear_core.hpp>
+#include <phiattn/core/check.hpp>
+#include <phiattn/core/product.hpp>
+
+#include <algorithm>
+
+namespace phiattn::detail {
+
+template <class Scale>
+LinearCore<Scale>::LinearCore(Index m, Index dv) : scale_(m) {
+  check_at_least("dv", dv, 0);
+  sums_ = Matrix<S>::Zero(m, dv);
+  normaliser_ = Vector<S>::Zero(padded<S>(m));
+}
+
+template <class Scale>
+FeatureRows<typename Scale::Scalar> LinearCore<Scale>::room(Workspace::Frame& frame, Index n) const {
+  const Index m = spread<S>(features());
+  return {Rows<S>(frame.numbers<S>(n * m), n, padded<S>(features()), m), frame.numbers<S>(n)};
+}
+
+template <class Scale>
+void LinearCore<Scale>::fill(const MapRef<S>& map, Side side, Rows<const S> x, Index position,
+                             const FeatureRows<S>& features_of_x) const {
+  const Index m = features();
+  map.fill(map.map, side, x, position, features_of_x.values.left(m), features_of_x.log_scale);
+  if (m == features_of_x.values.cols) return;
+  for (Index t = 0; t < x.rows; ++t) {
+    std::fill(features_of_x.values.row(t) + m, features_of_x.values.row(t) + features_of_x.values.cols,
+              Scale::kPadding);
+  }
+}
+
+template <class Scale>
+void LinearCore<Scale>::add_log_weights(const Tokens<S>& tokens, const FeatureRows<S>& keys) {
+  if (!tokens.log_weights) return;
+  keys.log_scales() += Eigen::Map<const Vector<S>>(tokens.log_weights, tokens.size());
+}
+
+template <class Scale>
+void LinearCore<Scale>::append(const MapRef<S>& map, const Tokens<S>& tokens) {
+  Workspace::Frame frame;
+  const auto keys = room(frame, tokens.size());
+  fill(map, Side::keys, tokens.k, tokens.first, keys);
+  add_log_weights(tokens, keys);
+  scale_.survey(keys);
+  scale_.raise(sums_, normaliser_);
+  scale_.weigh_keys(keys, normaliser_, Workspace::of_this_thread().ahead);
+  transposed_multiply_add<S>(weights(keys), tokens.v, sums());
+}
+
+template <class Scale>
+void LinearCore<Scale>::read(const MapRef<S>& map, const Queries<S>& queries, const RowSums<S>& out) const {
+  Workspace::Frame frame;
+  const auto features_of_q = room(frame, queries.size());
+  fill(map, Side::queries, queries.q, queries.first, features_of_q);
+  read_weighed(features_of_q, out, Workspace::of_this_thread().ahead);
+  finish(features_of_q, out);
+}
+
+template <class Scale>
+void LinearCore<Scale>::advance(const MapRef<S>& map, const Queries<S>& queries, const Tokens<S>& tokens,
+                                const RowSums<S>& out) {
+  Workspace::Frame frame;
+  const Index n = tokens.size();
+  const auto both = room(frame, 2 * n);
+  const auto keys = both.middle(0, n), features_of_q = both.middle(n, n);
+  const bool adjacent = queries.q.data == tokens.k.row(n) && queries.q.stride == tokens.k.stride;
+  if (map.uniform && adjacent) {
+    fill(map, Side::queries, {tokens.k.data, 2 * n, tokens.k.cols, tokens.k.stride}, 0, both);
+  } else {
+    fill(map, Side::keys, tokens.k, tokens.first, keys);
+    fill(map, Side::queries, queries.q, queries.first, features_of_q);
+  }
+  add_log_weights(tokens, keys);
+  Prefetch& ahead = Workspace::of_this_thread().ahead;
+  for (Index begin = 0; begin < n; begin += kBlock) {
+    const Index rows = std::min(kBlock, n - begin);
+    advance_block(features_of_q.middle(begin, rows), keys.middle(begin, rows), tokens.v.middle(begin, rows),
+                  out.middle(begin, rows), ahead);
+  }
+  finish(features_of_q, out);
+}
+
+template <class Scale>
+void LinearCore<Scale>::merge(const LinearCore& other) {
+  scale_.merge(other.scale_, sums_, normaliser_);
+  for (Index i = 0; i < features(); ++i) {
+    const S weight = scale_.weight_of(other.scale_, i);
+    sums_.row(i) += weight * other.sums_.row(i);
+    normaliser_(i) += weight * other.normaliser_(i);
+  }
+}
+
+template <class Scale>
+void LinearCore<Scale>::read_weighed(const FeatureRows<S>& queries, const RowSums<S>& out,
+                                     Prefetch& ahead) const {
+  scale_.weigh_queries(queries, normaliser_, out.normaliser, ahead);
+  multiply<S>(weights(queries), sums(), out.sums);
+}
+
+/// One block if it is safe, else as two halves in order. A non-finite value or feature is unsafe: 0 * inf in the zeroed
+/// triangle is NaN. One row always is safe.
+template <class Scale>
+void LinearCore<Scale>::advance_block(const FeatureRows<S>& queries, const FeatureRows<S>& keys,
+                                      Rows<const S> values, const RowSums<S>& out, Prefetch& ahead) {
+  const Index n = keys.rows();
+  scale_.survey(keys);
+  if (n == 1) {
+    // The sums take in a key and are read in the same pass, since they hardly fit in the first-level cache.
+    scale_.raise(sums_, normaliser_);
+    scale_.weigh_keys(keys, normaliser_, ahead);
+    scale_.weigh_queries(queries, normaliser_, out.normaliser, ahead);
+    add_and_read<S>(weights(keys), values, weights(queries), sums(), out.sums);
+  } else if (all_finite<S>(values) && scale_.admits(queries, keys)) {
+    scale_.raise(sums_, normaliser_);
+    read_weighed(queries, out, ahead);
+    scale_.weigh_keys(keys, normaliser_, ahead);
+    add_triangle(queries, keys, values, out);
+    transposed_multiply_add<S>(weights(keys), values, sums());
+  } else {
+    for (const Index begin : {Index{0}, n / 2}) {
+      const Index half = begin == 0 ? n / 2 : n - n / 2;
+      advance_block(queries.middle(begin, half), keys.middle(begin, half), values.middle(begin, half),
+                    out.middle(begin, half), ahead);
+    }
+  }
+}
+
+/// Adds what the rows of a block see of its keys: row t those up to t.
+template <class Scale>
+void LinearCore<Scale>::add_triangle(const FeatureRows<S>& queries, const FeatureRows<S>& keys,
+                                     Rows<const S> values, const RowSums<S>& out) const {
+  const Index n = keys.rows();
+  Workspace::Frame frame;
+  const Rows<S> products = frame.rows<S>(n, n);
+  multiply_transposed<S>(weights(queries), weights(keys), products, 0);
+  for (Index t = 0; t < n; ++t) {
+    std::fill(products.row(t) + t + 1, products.row(t) + n, S(0));
+    out.normaliser[t] += Eigen::Map<const RowVector<S>>(products.row(t), t + 1).sum();
+  }
+  multiply_add<S>(products, values, out.sums, 0);
+}
+
+template <class Scale>
+void LinearCore<Scale>::finish(const FeatureRows<S>& queries, const RowSums<S>& out) {
+  std::copy_n(queries.log_scale, out.rows(), out.log_scale);
+  if constexpr (Scale::kPositive) {
+    for (Index t = 0; t < out.rows(); ++t) {
+      if (out.normaliser[t] == 0) out.set_nothing(t);
+    }
+  }
+}
+
+}  // namespace phiattn::detail

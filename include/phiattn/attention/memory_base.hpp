@@ -1,0 +1,143 @@
+#pragma once
+
+// The outside of every memory. Next: attention/map_ref.hpp.
+
+#include <phiattn/attention/memory_loops.hpp>
+#include <phiattn/core/check.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+namespace phiattn {
+
+/// Makes a memory of a `Derived` that is a BlockModel: overloads, checks, blocks, positions and the scale. All parts of
+/// what is checked are checked before anything is changed; append and advance then take one block after the other, and
+/// size() says how many tokens were taken, should one throw.
+template <class Derived, detail::ComputeScalar S_>
+class MemoryBase {
+ public:
+  using Scalar = S_;
+  using S = S_;
+
+  // Facts and verbs that a model may leave at that.
+  static constexpr Order kOrder = Order::any;
+  /// Rows at which products are as fast as they get, while what a block costs by its square stays small.
+  Index block_rows() const { return kBlockRows; }
+  /// Takes in the dimension of q and k, if the constructor did not; throws if it does not fit.
+  void settle(Index /*d*/) {}
+
+  void append(const Input<S>& k, const Input<S>& v) { append(k, v, TokenOptions<S>{}); }
+  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) {
+    append(k, v, log_weights, std::nullopt);
+  }
+  void append(const Input<S>& k, const Input<S>& v, const TokenOptions<S>& options) {
+    append(k, v, options.log_weights, options.first);
+  }
+
+  Matrix<S> read(const Input<S>& q, Index first = 0) const {
+    Matrix<S> out(q.rows(), self().value_dimension());
+    read(q, Output<S>(out), first);
+    return out;
+  }
+
+  AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first = 0) const {
+    detail::check_output(out, q, self().value_dimension());
+    return read_into(q, first, detail::RowResults<S>(out));
+  }
+
+  Partial<S> read_partial(const Input<S>& q, Index first = 0) const {
+    auto partial = Partial<S>::empty(q.rows(), self().value_dimension());
+    read_into(q, first, detail::RowResults<S>(partial));
+    return partial;
+  }
+
+  Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v,
+                    const TokenOptions<S>& options = {}) {
+    Matrix<S> out(q.rows(), self().value_dimension());
+    advance(q, k, v, Output<S>(out), options);
+    return out;
+  }
+
+  AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
+                          const TokenOptions<S>& options = {}) {
+    detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
+    detail::check_equal("rows of q", q.rows(), "rows of k", k.rows());
+    check_tokens(k, v, options.log_weights);
+    detail::check_output(out, q, k, v);
+    self().settle(k.cols());
+    const Index position = place(options.first);
+    detail::RowResults<S> results(out);
+    Loops::advance(Model::of(self()), q, k, v, options.log_weights, position, next_, results);
+    return results.finish();
+  }
+
+  /// Adds the tokens of `other`, which keep their positions; those that come later follow the last of both.
+  /// @throws std::invalid_argument  if the two differ in what the sum depends on
+  void merge(const Derived& other) {
+    detail::check_equal("dv of the other memory", other.value_dimension(), "dv of this one",
+                        self().value_dimension());
+    const std::optional<Index> theirs = other.dimension();
+    if (theirs) {
+      check_dimension("dimension d of the other memory", *theirs);
+      self().settle(*theirs);
+      const std::optional<double> scale = self().scale();
+      const std::optional<double> their_scale = other.scale();
+      if (scale && their_scale && *scale != *their_scale) {
+        detail::fail_argument("merge: the memories differ in scale");
+      }
+    }
+    self().absorb(other);
+    next_ = std::max(next_, other.next_);
+  }
+
+ protected:
+  static constexpr Index kBlockRows = 64;
+
+  ~MemoryBase() = default;
+  MemoryBase() = default;
+  MemoryBase(const MemoryBase&) = default;
+  MemoryBase& operator=(const MemoryBase&) = default;
+  MemoryBase(MemoryBase&&) noexcept = default;
+  MemoryBase& operator=(MemoryBase&&) noexcept = default;
+
+  void check_dimension(const char* what, Index d) const {
+    const std::optional<Index> due = self().dimension();
+    if (due) detail::check_equal(what, d, "dimension d", *due);
+  }
+
+ private:
+  using Model = detail::ModelRef<S>;
+  using Loops = detail::MemoryLoops<S>;
+
+  Derived& self() { return static_cast<Derived&>(*this); }
+  const Derived& self() const { return static_cast<const Derived&>(*this); }
+
+  void check_tokens(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) const {
+    check_dimension("columns of k", k.cols());
+    detail::check_keys_and_values(k, v, k.cols(), self().value_dimension());
+    if (log_weights) {
+      detail::check_vector("log_weights", log_weights.rows(), log_weights.cols(), "rows of k", k.rows());
+    }
+  }
+
+  /// Where the first of some tokens stands.
+  Index place(std::optional<Index> first) const { return detail::countable(first.value_or(next_)); }
+
+  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights, std::optional<Index> first) {
+    check_tokens(k, v, log_weights);
+    self().settle(k.cols());
+    Loops::append(Model::of(self()), k, v, log_weights, place(first), next_);
+  }
+
+  AttentionStatus read_into(const Input<S>& q, Index first, detail::RowResults<S> results) const {
+    check_dimension("columns of q", q.cols());
+    // Only advance and append change it.
+    Loops::read(Model::of(const_cast<Derived&>(self())), q, detail::countable(first), results);
+    return results.finish();
+  }
+
+  Index next_ = 0;  // position of the next token
+};
+
+}  // namespace phiattn

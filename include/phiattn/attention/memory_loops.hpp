@@ -1,0 +1,65 @@
+#pragma once
+
+// A memory's blocks, one after the other: compiled once for a scalar. Next: attention/memory_base.hpp.
+
+#include <phiattn/attention/memory.hpp>
+#include <phiattn/attention/row_results.hpp>
+#include <phiattn/core/abi.hpp>
+
+#include <cmath>
+
+namespace phiattn::detail {
+
+/// A memory behind pointers.
+template <class S>
+struct ModelRef {
+  void* memory;
+  Index value_dimension, block_rows;
+  S root_scale;
+  void (*append)(void*, const Tokens<S>&);
+  AttentionStatus (*read)(const void*, const Queries<S>&, const RowSums<S>&);
+  AttentionStatus (*advance)(void*, const Queries<S>&, const Tokens<S>&, const RowSums<S>&);
+
+  template <class M>
+  static ModelRef of(M& model) {
+    return {&model,
+            model.value_dimension(),
+            model.block_rows(),
+            static_cast<S>(std::sqrt(std::optional<double>(model.scale()).value_or(1))),
+            [](void* m, const Tokens<S>& tokens) { static_cast<M*>(m)->append_block(tokens); },
+            [](const void* m, const Queries<S>& queries, const RowSums<S>& out) {
+              return static_cast<const M*>(m)->read_block(queries, out);
+            },
+            [](void* m, const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
+              return static_cast<M*>(m)->advance_block(queries, tokens, out);
+            }};
+  }
+};
+
+/// Loads blocks, has the memory take them, and says what comes next in memory. Shapes have been checked.
+template <class S>
+class MemoryLoops {
+ public:
+  /// @param log_weights  (n_k), or none
+  /// @param position     of the first token; `next` becomes that of the token behind the last taken
+  static void append(const ModelRef<S>& model, const Input<S>& k, const Input<S>& v, const Input<S>& log_weights,
+                     Index position, Index& next);
+  static void read(const ModelRef<S>& model, const Input<S>& q, Index position, RowResults<S>& results);
+  static void advance(const ModelRef<S>& model, const Input<S>& q, const Input<S>& k, const Input<S>& v,
+                      const Input<S>& log_weights, Index position, Index& next, RowResults<S>& results);
+
+  /// Rows [first, first + n) of keys, into `k`, and of values, in place where they lie well.
+  static Tokens<S> load(Workspace::Frame& frame, const Input<S>& keys, const Input<S>& values,
+                        const Input<S>& log_weights, Index first, S root_scale, Rows<S> k);
+};
+
+}  // namespace phiattn::detail
+
+#if PHIATTN_EXTERN
+namespace phiattn::detail {
+extern template class MemoryLoops<float>;
+extern template class MemoryLoops<double>;
+}  // namespace phiattn::detail
+#else
+#include <phiattn/attention/memory_loops-inl.hpp>
+#endif

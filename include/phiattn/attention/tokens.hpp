@@ -1,0 +1,47 @@
+#pragma once
+
+// What goes into a memory. Next: attention/row_sums.hpp.
+
+#include <phiattn/core/input.hpp>
+#include <phiattn/core/rows.hpp>
+
+#include <optional>
+
+namespace phiattn {
+
+/// What may come with the keys and values of an append or advance: `append(k, v, {.log_weights = w, .first = 100})`.
+template <detail::ComputeScalar S>
+struct TokenOptions {
+  /// (n_k), one a key: it counts exp(log_weight) times, and one of -inf does not exist. Default: 0.
+  Input<S> log_weights = {};
+
+  /// Position of the first of these tokens. Default: behind the last that came.
+  std::optional<Index> first = std::nullopt;
+};
+
+/// A block of tokens as a memory's insides see it: keys (n, d) and values (n, dv) in the compute type, keys times
+/// sqrt(scale). A key of log-weight -inf comes with zeros.
+template <class S>
+struct Tokens {
+  Rows<const S> k, v;
+  const S* log_weights = nullptr;  // (n), or none
+  Index first = 0;                 // position of the first
+
+  Index size() const { return k.rows; }
+  S log_weight(Index j) const { return log_weights ? log_weights[j] : S(0); }
+  Tokens middle(Index begin, Index n) const {
+    return {k.middle(begin, n), v.middle(begin, n), log_weights ? log_weights + begin : nullptr, first + begin};
+  }
+};
+
+/// A block of queries (n, d), times sqrt(scale).
+template <class S>
+struct Queries {
+  Rows<const S> q;
+  Index first = 0;  // position of the first
+
+  Index size() const { return q.rows; }
+  Queries middle(Index begin, Index n) const { return {q.middle(begin, n), first + begin}; }
+};
+
+}  // namespace phiattn
