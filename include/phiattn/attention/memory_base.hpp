@@ -75,6 +75,7 @@ class MemoryBase {
   /// Adds the tokens of `other`, which keep their positions; those that come later follow the last of both.
   /// @throws std::invalid_argument  if the two differ in what the sum depends on
   void merge(const Derived& other) {
+    if (&other == this) return merge(Derived(other));
     detail::check_equal("dv of the other memory", other.value_dimension(), "dv of this one",
                         self().value_dimension());
     const std::optional<Index> theirs = other.dimension();

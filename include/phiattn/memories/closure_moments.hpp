@@ -2,13 +2,14 @@
 
 // The state of one Gaussian closure. Next: memories/gaussian_closure.hpp.
 
-#include <phiattn/attention/feature_scale.hpp>
+#include <phiattn/attention/options.hpp>
+#include <phiattn/attention/row_sums.hpp>
+#include <phiattn/attention/state_scale.hpp>
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/memories/closure_options.hpp>
 #include <phiattn/memories/closure_tokens.hpp>
-#include <phiattn/memories/token_rows.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -37,39 +38,39 @@ class ClosureMoments {
   bool empty() const { return normaliser_ == 0; }
 
   /// Queries x (n, d) see all tokens so far.
-  AttentionStatus read(const ConstMatrixRef<S>& x, PartialRows<S> results, ClosureWork<S>& work) const {
+  AttentionStatus read(Rows<const S> x, const RowSums<S>& out) const {
     if (empty()) {
-      results.set_nothing();
+      out.set_nothing();
       return {};
     }
-    return read_rows(x, {}, nullptr, results, work);
+    return read_rows(x, {}, nullptr, {}, out);
   }
 
-  void append(const ClosureTokens<S>& tokens, ClosureWork<S>& work) {
+  void append(const ClosureTokens<S>& tokens) {
     if (tokens.size() == 0) return;
-    take_keys(tokens, work);
-    absorb(tokens, work);
+    Workspace::Frame frame;
+    absorb(tokens, take_keys(frame, tokens));
   }
 
   /// Row t sees all tokens so far and the first visible(t) of the block; the last row sees the whole block. Taken as
   /// one block if that is safe, else as two halves in order. A non-finite token is unsafe: 0 * inf in the zeroed
   /// triangle is NaN.
-  AttentionStatus advance(const ConstMatrixRef<S>& x, const ClosureTokens<S>& tokens,
-                          const VisibleTokens& visible, PartialRows<S> results, ClosureWork<S>& work) {
-    if (tokens.size() == 0) return read(x, results, work);
-    const Index n = x.rows();
+  AttentionStatus advance(Rows<const S> x, const ClosureTokens<S>& tokens, const VisibleTokens& visible,
+                          const RowSums<S>& out) {
+    if (tokens.size() == 0) return read(x, out);
+    const Index n = x.rows;
     if (n == 1 || admits(tokens, visible, n)) {
-      take_keys(tokens, work);
-      const AttentionStatus status = read_rows(x, visible, &tokens, results, work);
-      absorb(tokens, work);
+      Workspace::Frame frame;
+      const Deviations deviations = take_keys(frame, tokens);
+      const AttentionStatus status = read_rows(x, visible, &tokens, deviations, out);
+      absorb(tokens, deviations);
       return status;
     }
     const Index half = n / 2;
     const Index early = visible(half - 1);
-    AttentionStatus status =
-        advance(x.topRows(half), tokens.slice(0, early), visible, results.slice(0, half), work);
-    status.add(advance(x.bottomRows(n - half), tokens.slice(early, tokens.size() - early),
-                       visible.after(half, early), results.slice(half, n - half), work),
+    AttentionStatus status = advance(x.top(half), tokens.middle(0, early), visible, out.middle(0, half));
+    status.add(advance(x.middle(half, n - half), tokens.middle(early, tokens.size() - early),
+                       visible.after(half, early), out.middle(half, n - half)),
                half);
     return status;
   }
@@ -98,20 +99,23 @@ class ClosureMoments {
   }
 
  private:
+  /// The tokens of a block relative to what is there: weights, and deviations from the means so far.
+  struct Deviations {
+    Rows<S> keys, values;
+    S* weights;
+  };
+
   bool is_full() const { return options_.covariance == Covariance::full; }
 
   /// Whether no token is non-finite, and no row's normaliser below e^-40 of the block's.
   bool admits(const ClosureTokens<S>& tokens, const VisibleTokens& visible, Index n) const {
     constexpr S kInfinity = std::numeric_limits<S>::infinity();
-    const S highest = largest(tokens.log_weights);
-    if (!(highest < kInfinity && largest(tokens.k.cwiseAbs()) < kInfinity &&
-          largest(tokens.v.cwiseAbs()) < kInfinity)) {
-      return false;
-    }
+    const S highest = largest(tokens.all_log_weights());
+    if (!(highest < kInfinity && all_finite<S>(tokens.k) && all_finite<S>(tokens.v))) return false;
     // The log-scale only grows along the rows: the first row that sees anything decides.
     Index seen = visible(0);
     for (Index t = 1; empty() && seen == 0 && t < n; ++t) seen = visible(t);
-    const S running = std::max(log_scale_, largest(tokens.log_weights.head(seen)));
+    const S running = std::max(log_scale_, largest(tokens.all_log_weights().head(seen)));
     return std::max(log_scale_, highest) - running <= kSafeGap<S>;
   }
 
@@ -125,69 +129,69 @@ class ClosureMoments {
     cross_ *= shrink;
   }
 
-  /// Raises the log-scale to take in the tokens: weights, and deviations from the means so far. With none so far, any
-  /// token may stand for the mean.
-  void take_keys(const ClosureTokens<S>& tokens, ClosureWork<S>& work) {
+  /// Raises the log-scale to take in the tokens. With none so far, any token may stand for the mean.
+  Deviations take_keys(Workspace::Frame& frame, const ClosureTokens<S>& tokens) {
     const Index m = tokens.size();
-    const S highest = largest(tokens.log_weights);
+    const S highest = largest(tokens.all_log_weights());
     raise(highest > log_scale_ || std::isnan(highest) ? highest : log_scale_);
-    reserve(work.weights, m, 1);
-    auto weights = work.weights.head(m);
-    weights = (tokens.log_weights.array() - log_scale_).unaryExpr(FlushedExp<S>{});
+    auto weights = frame.vector<S>(m);
+    weights = (tokens.all_log_weights().array() - log_scale_).unaryExpr(FlushedExp<S>{});
     if (empty()) {
       Index first = 0;
       while (first + 1 < m && weights(first) == 0) ++first;
-      mean_ = tokens.k.row(first);
-      value_mean_ = tokens.v.row(first);
+      mean_ = tokens.key(first);
+      value_mean_ = tokens.value(first);
     }
-    reserve(work.deviations, m, mean_.size());
-    reserve(work.value_deviations, m, value_mean_.size());
+    const Deviations deviations{frame.rows<S>(m, mean_.size()), frame.rows<S>(m, value_mean_.size()),
+                                weights.data()};
     for (Index j = 0; j < m; ++j) {
-      work.deviations.row(j) = tokens.k.row(j) - mean_;
-      work.value_deviations.row(j) = tokens.v.row(j) - value_mean_;
+      deviations.keys.eigen().row(j) = tokens.key(j) - mean_;
+      deviations.values.eigen().row(j) = tokens.value(j) - value_mean_;
     }
+    return deviations;
   }
 
   /// The tokens that take_keys() has prepared become part of the moments.
-  void absorb(const ClosureTokens<S>& tokens, ClosureWork<S>& work) {
+  void absorb(const ClosureTokens<S>& tokens, const Deviations& of) {
     const Index m = tokens.size();
     for (Index j = 0; j < m; ++j) {
-      count_.add(static_cast<double>(tokens.log_counts(j)));
-      hull_.add(tokens.log_counts(j), tokens.v.row(j));
+      count_.add(static_cast<double>(tokens.log_counts[j]));
+      hull_.add(tokens.log_counts[j], tokens.value(j));
     }
-    const auto weights = work.weights.head(m);
+    const Eigen::Map<const Vector<S>> weights(of.weights, m);
     const S sum = normaliser_ + weights.sum();
     if (sum == normaliser_) return;
-    auto deviations = work.deviations.topRows(m);
-    auto value_deviations = work.value_deviations.topRows(m);
-    work.mean.setZero(mean_.size());
-    work.value_mean.setZero(value_mean_.size());
+    Workspace::Frame frame;
+    auto deviations = of.keys.eigen(), value_deviations = of.values.eigen();
+    Eigen::Map<RowVector<S>> mean(frame.numbers<S>(mean_.size()), mean_.size());
+    Eigen::Map<RowVector<S>> value_mean(frame.numbers<S>(value_mean_.size()), value_mean_.size());
+    mean.setZero();
+    value_mean.setZero();
     for (Index j = 0; j < m; ++j) {
-      work.mean += (weights(j) / sum) * deviations.row(j);
-      work.value_mean += (weights(j) / sum) * value_deviations.row(j);
+      mean += (weights(j) / sum) * deviations.row(j);
+      value_mean += (weights(j) / sum) * value_deviations.row(j);
     }
     if (m == 1) {
       // w (1 - w/Z)^2 + Z_0 (w/Z)^2 = Z_0 w / Z
       if (normaliser_ != 0)
         add_shift(normaliser_ * (weights(0) / sum), deviations.row(0), value_deviations.row(0));
     } else {
-      add_shift(normaliser_, work.mean, work.value_mean);
-      reserve(work.weighted, m, mean_.size());
+      add_shift(normaliser_, mean, value_mean);
+      const Rows<S> weighted = frame.rows<S>(m, mean_.size());
       for (Index j = 0; j < m; ++j) {
-        deviations.row(j) -= work.mean;
-        value_deviations.row(j) -= work.value_mean;
-        work.weighted.row(j) = weights(j) * deviations.row(j);
+        deviations.row(j) -= mean;
+        value_deviations.row(j) -= value_mean;
+        weighted.eigen().row(j) = weights(j) * deviations.row(j);
       }
-      const auto weighted = work.weighted.topRows(m);
       if (is_full()) {
-        transposed_multiply_add<S>(weighted, deviations, second_);
+        transposed_multiply_add<S>(weighted, of.keys, second_);
       } else {
-        second_.row(0) += weighted.cwiseProduct(deviations).colwise().sum();
+        second_.row(0) += weighted.eigen().cwiseProduct(deviations).colwise().sum();
       }
-      transposed_multiply_add<S>(weighted, value_deviations, cross_);
+      transposed_multiply_add<S>(weighted, of.values, cross_);
     }
-    mean_ += work.mean;
-    value_mean_ += work.value_mean;
+    mean_ += mean;
+    value_mean_ += value_mean;
     normaliser_ = sum;
   }
 
@@ -209,82 +213,79 @@ class ClosureMoments {
   ///
   /// where 0 marks the moments before the block (S_0, K_0 as sums). Queries come as lengths times units, so that
   /// squares stay in range.
-  AttentionStatus read_rows(const ConstMatrixRef<S>& x, const VisibleTokens& visible,
-                            const ClosureTokens<S>* tokens, PartialRows<S> results,
-                            ClosureWork<S>& work) const {
-    const Index n = x.rows();
+  AttentionStatus read_rows(Rows<const S> x, const VisibleTokens& visible, const ClosureTokens<S>* tokens,
+                            const Deviations& deviations, const RowSums<S>& out) const {
+    Workspace::Frame frame;
+    const Index n = x.rows, d = x.cols;
     const Index m = tokens ? tokens->size() : 0;
-    load_units(x, work);
-    const auto units = work.units.topRows(n);
-    if (is_full()) {
-      reserve(work.spread, n, x.cols());
-      multiply<S>(units, second_, work.spread.topRows(n));
-    }
-    auto products = shaped(work.products, n, m);
-    if (m > 0) multiply_transposed<S>(units, work.deviations.topRows(m), products, visible.diagonal());
-    multiply<S>(units, cross_, results.out);
+    const Rows<S> units = frame.rows<S>(n, d), products = frame.rows<S>(n, m);
+    S* const lengths = frame.numbers<S>(n);
+    load_units(x, units, lengths);
+    const Rows<S> spread = frame.rows<S>(is_full() ? n : 0, d);
+    if (is_full()) multiply<S>(units, second_, spread);
+    if (m > 0) multiply_transposed<S>(units, deviations.keys, products, visible.diagonal());
+    multiply<S>(units, cross_, out.sums);
 
     LogCount count = count_;
-    RunningSpread<S> running(is_full() ? 0 : x.cols(), normaliser_, second_, work);
+    RunningSpread<S> running(is_full() ? 0 : d, normaliser_, second_, frame);
     S normaliser = normaliser_;
     for (Index t = 0, seen = 0; t < n; ++t) {
       for (; m > 0 && seen < visible(t); ++seen) {
-        normaliser += work.weights(seen);
-        count.add(static_cast<double>(tokens->log_counts(seen)));
-        if (!is_full()) running.add(work.weights(seen), work.deviations.row(seen));
+        normaliser += deviations.weights[seen];
+        count.add(static_cast<double>(tokens->log_counts[seen]));
+        if (!is_full()) running.add(deviations.weights[seen], deviations.keys.eigen().row(seen));
       }
-      auto row = products.row(t);
+      Eigen::Map<RowVector<S>> row(products.row(t), m);
       if (normaliser == 0) {
         row.setZero();
-        results.slice(t, 1).set_nothing();
+        out.set_nothing(t);
         continue;
       }
-      const S length = work.lengths(t);
-      const auto weights = work.weights.head(seen).transpose();
+      const S length = lengths[t];
+      const Eigen::Map<const RowVector<S>> weights(deviations.weights, seen), unit(units.row(t), d);
       auto y = row.head(seen);
       const S mean = seen > 0 ? weights.dot(y) / normaliser : S(0);
       y.array() -= mean;
-      const S variance = is_full() ? (units.row(t).dot(work.spread.row(t)) + normaliser_ * mean * mean +
+      const S variance = is_full() ? (unit.dot(Eigen::Map<const RowVector<S>>(spread.row(t), d)) +
+                                      normaliser_ * mean * mean +
                                       (seen > 0 ? weights.dot(y.cwiseProduct(y)) : S(0))) /
                                          normaliser
-                                   : running.variance(units.row(t)) / normaliser;
+                                   : running.variance(unit) / normaliser;
       const S sigma = length * std::sqrt(std::max(variance, S(0)));
       const auto frozen = static_cast<S>(options_.freezing * std::sqrt(2 * std::max(count.log(), 0.0)));
       const S tau = sigma > frozen ? frozen / sigma : S(1);
       const S energy = sigma > frozen ? frozen * (sigma - frozen / 2) : sigma * sigma / 2;
-      results.log_normaliser(t) =
-          log_scale_ + std::log(normaliser) + length * (units.row(t).dot(mean_) + mean) + energy;
-      results.sign(t) = 1;
-      results.out.row(t) *= tau * length / normaliser;
+      out.log_scale[t] = log_scale_ + std::log(normaliser) + length * (unit.dot(mean_) + mean) + energy;
+      out.normaliser[t] = 1;
+      out.row(t) *= tau * length / normaliser;
       y.array() = weights.array() * (1 + (tau * length) * y.array()) / normaliser;
       row.tail(m - seen).setZero();
     }
-    if (m > 0) multiply_add<S>(products, work.value_deviations.topRows(m), results.out, visible.diagonal());
-    return finish(visible, tokens, results);
+    if (m > 0) multiply_add<S>(products, deviations.values, out.sums, visible.diagonal());
+    return finish(visible, tokens, out);
   }
 
   /// From deviations to values, inside the hull if that was asked for.
   AttentionStatus finish(const VisibleTokens& visible, const ClosureTokens<S>* tokens,
-                         PartialRows<S> results) const {
+                         const RowSums<S>& out) const {
     AttentionStatus status;
     ValueHull<S> hull = hull_;
-    for (Index t = 0, seen = 0; t < results.out.rows(); ++t) {
-      if (results.log_normaliser(t) == kNothing<S>) continue;
-      results.out.row(t) += value_mean_;
+    for (Index t = 0, seen = 0; t < out.rows(); ++t) {
+      if (out.is_nothing(t)) continue;
+      out.row(t) += value_mean_;
       if (!options_.clamp) continue;
-      for (; tokens && seen < visible(t); ++seen) hull.add(tokens->log_counts(seen), tokens->v.row(seen));
-      if (hull.clamp(results.out.row(t))) ++status.clamped_rows;
+      for (; tokens && seen < visible(t); ++seen) hull.add(tokens->log_counts[seen], tokens->value(seen));
+      if (hull.clamp(out.row(t))) ++status.clamped_rows;
     }
     return status;
   }
 
-  void load_units(const ConstMatrixRef<S>& x, ClosureWork<S>& work) const {
-    reserve(work.units, x.rows(), x.cols());
-    reserve(work.lengths, x.rows(), 1);
-    for (Index t = 0; t < x.rows(); ++t) {
-      const S length = largest(x.row(t).cwiseAbs());
-      work.lengths(t) = length == 0 ? S(1) : length;
-      work.units.row(t) = x.row(t) / work.lengths(t);
+  static void load_units(Rows<const S> x, Rows<S> units, S* lengths) {
+    for (Index t = 0; t < x.rows; ++t) {
+      const Eigen::Map<const RowVector<S>> row(x.row(t), x.cols);
+      const S length = largest(row.cwiseAbs());
+      lengths[t] = length == 0 ? S(1) : length;
+      units.eigen().row(t) = row / lengths[t];
     }
   }
 

@@ -4,7 +4,10 @@
 
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>
+#include <phiattn/core/workspace.hpp>
+#include <phiattn/masks/mask.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -34,22 +37,27 @@ class LogCount {
 /// those, which says how many tokens each of them is.
 template <class S>
 struct ClosureTokens {
-  ConstMatrixRef<S> k, v;
-  ConstVectorRef<S> log_weights, log_counts;
+  Rows<const S> k, v;
+  const S *log_weights, *log_counts;  // (n)
 
-  Index size() const { return k.rows(); }
-  ClosureTokens slice(Index first, Index n) const {
-    return {k.middleRows(first, n), v.middleRows(first, n), log_weights.segment(first, n),
-            log_counts.segment(first, n)};
+  Index size() const { return k.rows; }
+  auto key(Index j) const { return Eigen::Map<const RowVector<S>>(k.row(j), k.cols); }
+  auto value(Index j) const { return Eigen::Map<const RowVector<S>>(v.row(j), v.cols); }
+  auto all_log_weights() const { return Eigen::Map<const Vector<S>>(log_weights, size()); }
+  ClosureTokens middle(Index first, Index n) const {
+    return {k.middle(first, n), v.middle(first, n), log_weights + first, log_counts + first};
   }
 };
 
-/// How many tokens of a block each of its rows sees: all, row t the first t + 1, or what a table says.
+/// The mask of a block's rows over its own tokens: row t sees the first t + 1, or as many as a table says.
 class VisibleTokens {
  public:
+  static constexpr bool kPrefix = true;
+
   VisibleTokens() = default;
   explicit VisibleTokens(const Index* table) : table_(table) {}
 
+  KeyRange keys(Index t, Index n) const { return {0, std::clamp<Index>((*this)(t), 0, n)}; }
   Index operator()(Index t) const { return (table_ ? table_[t + row_] : t + row_ + 1) - taken_; }
 
   /// Row t sees no more than the first t + diagonal() + 1.
@@ -98,22 +106,14 @@ class ValueHull {
   RowVector<S> lowest_, highest_;
 };
 
-/// Scratch for one block.
-template <class S>
-struct ClosureWork {
-  Matrix<S> units, deviations, value_deviations, weighted, spread;
-  Vector<S> weights, lengths, products;
-  RowVector<S> mean, value_mean, running_mean, running_second;
-};
-
 /// The diagonal second moments as a block's tokens come in, one by one (Welford 1962, with weights).
 template <class S>
 class RunningSpread {
  public:
   /// @param d  0: not wanted
-  RunningSpread(Index d, S normaliser, const Matrix<S>& second, ClosureWork<S>& work)
-      : normaliser_(normaliser), mean_(work.running_mean), second_(work.running_second) {
-    mean_.setZero(d);
+  RunningSpread(Index d, S normaliser, const Matrix<S>& second, Workspace::Frame& frame)
+      : normaliser_(normaliser), mean_(frame.numbers<S>(d), d), second_(frame.numbers<S>(d), d) {
+    mean_.setZero();
     if (d > 0) second_ = second.row(0);
   }
 
@@ -134,7 +134,7 @@ class RunningSpread {
 
  private:
   S normaliser_;
-  RowVector<S>&mean_, &second_;
+  Eigen::Map<RowVector<S>> mean_, second_;
 };
 
 }  // namespace phiattn::detail

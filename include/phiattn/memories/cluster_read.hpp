@@ -2,12 +2,12 @@
 
 // How queries read clusters. Next: memories/cluster_memory.hpp.
 
+#include <phiattn/attention/row_sums.hpp>
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/memories/cluster_store.hpp>
-#include <phiattn/memories/token_rows.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -36,55 +36,66 @@ inline const ClusterOptions& checked(const ClusterOptions& options) {
   return options;
 }
 
-/// Token j of a block, once it is in, leaves its cluster of[j] as row j of the summaries says. So row t of the block
-/// sees each cluster as it was then: as the last of the tokens <= t left it, or as it was before.
-template <class S>
-struct ClusterVersions {
-  std::vector<Index> of;
-  ClusterSummaries<S> summaries;
-};
+/// In place of the cluster of a token that does not exist.
+inline constexpr Index kNotStored = -1;
 
-/// One block of queries, with its scratch.
+/// One block of queries x (n, d). Token j of the block, once it is in, leaves its cluster of[j] as row j of `after` says:
+/// row t of the block sees each cluster as the last of the tokens <= t left it, or as it was before.
 template <class S>
 class ClusterRead {
  public:
-  ClusterVersions<S> versions;
-
   /// @param before   the summaries before the block
   /// @param buckets  all tokens, those of the block included
-  void run(const ConstMatrixRef<S>& x, const ClusterSummaries<S>& before,
-           const std::vector<ClusterBucket<S>>& buckets, const ClusterOptions& options,
-           PartialRows<S> results) {
-    load(x, before, options);
-    results.set_nothing();
-    for (auto& readers : readers_) readers.clear();
-    const Index n = x.rows();
-    const Index m = size(versions.of);
-    const Index all = clusters_ + m;
-    auto weights = shaped(weights_, n, all);
-    const auto products = shaped(products_, n, all);
-    const auto spreads = shaped(spreads_, n, all);
+  ClusterRead(const ClusterSummaries<S>& before, const std::vector<ClusterBucket<S>>& buckets,
+              const ClusterOptions& options)
+      : before_(before), buckets_(buckets), options_(options), clusters_(before.clusters()) {}
+
+  /// The block's own tokens, m of them: one a row.
+  void see_tokens(Index m, const Index* of, const ClusterSummaries<S>& after) {
+    tokens_ = m;
+    of_ = of;
+    after_ = after;
+  }
+
+  void run(Rows<const S> x, const RowSums<S>& out) const {
+    Workspace::Frame frame;
+    const Index n = x.rows, all = clusters_ + tokens_, top = std::min(options_.top, clusters_);
+    const Products products = multiply_summaries(frame, x);
+    Row row{frame.numbers<S>(clusters_), frame.numbers<Index>(clusters_), frame.numbers<Index>(clusters_),
+            frame.numbers<Index>(clusters_), 0};
+    std::fill_n(row.coming, clusters_, Index{0});
+    for (Index j = 0; j < tokens_; ++j) {
+      if (of_[j] != kNotStored) ++row.coming[of_[j]];
+    }
+    for (Index c = 0; c < clusters_; ++c) row.current[c] = c;
+
+    // Which rows read a cluster, and how many of its tokens.
+    auto* const readers = frame.numbers<Reader>(clusters_ * n);
+    auto* const counts = frame.numbers<Index>(clusters_);
+    std::fill_n(counts, clusters_, Index{0});
+    const Rows<S> weights = frame.rows<S>(n, all);
+    weights.eigen().setZero();
+    out.set_nothing();
     bool any_rest = false;
     for (Index t = 0; t < n; ++t) {
-      if (at(t) < versions.of.size()) {
-        const Index c = versions.of[at(t)];
-        current_[at(c)] = clusters_ + t;
-        --coming_[at(c)];
+      if (t < tokens_ && of_[t] != kNotStored) {
+        row.current[of_[t]] = clusters_ + t;
+        --row.coming[of_[t]];
       }
-      rank(t, products.row(t), spreads.row(t), options.top);
-      for (std::size_t p = 0; p < ranked_.size() && p < at(options.top); ++p) {
-        const auto c = at(ranked_[p]);
-        readers_[c].push_back({t, buckets[c].size() - coming_[c]});
+      rank(t, products, top, row);
+      for (Index p = 0; p < std::min(top, row.ranked_count); ++p) {
+        const Index c = row.ranked[p];
+        readers[c * n + counts[c]++] = {t, buckets_[at(c)].size() - row.coming[c]};
       }
-      any_rest |= sum_rest(t, options.top, weights.row(t), results);
+      any_rest |= sum_rest(t, top, row, weights.row(t), out);
     }
     if (any_rest) {
-      multiply<S>(weights.leftCols(clusters_), before.value_means, results.out);
-      if (m > 0) {
-        multiply_add<S>(weights.rightCols(m), versions.summaries.value_means.topRows(m), results.out);
+      multiply<S>(weights.left(clusters_), before_.value_means, out.sums);
+      if (tokens_ > 0) {
+        multiply_add<S>({weights.data + clusters_, n, tokens_, weights.stride}, after_.value_means, out.sums);
       }
     }
-    for (std::size_t c = 0; c < buckets.size(); ++c) read_bucket(x, buckets[c], readers_[c], results);
+    for (Index c = 0; c < clusters_; ++c) read_bucket(x, buckets_[at(c)], readers + c * n, counts[c], out);
   }
 
  private:
@@ -93,124 +104,116 @@ class ClusterRead {
     Index row, visible;
   };
 
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-  template <class T>
-  static Index size(const std::vector<T>& x) {
-    return static_cast<Index>(x.size());
-  }
+  /// Of the queries with every summary that a row may see, those before the block and those after its tokens.
+  struct Products {
+    Rows<S> means, spreads;  // (n, clusters + tokens): x . mu, and (x / length)' D (x / length)
+    S *lengths, *log_masses, *frozen;
+  };
 
-  /// Products of the queries with every summary that a row may see.
-  void load(const ConstMatrixRef<S>& x, const ClusterSummaries<S>& before, const ClusterOptions& options) {
-    clusters_ = before.log_masses.size();
-    const Index n = x.rows();
-    const Index m = size(versions.of);
-    const Index all = clusters_ + m;
-    reserve(squares_, n, x.cols());
-    reserve(lengths_, n, 1);
+  /// What the row at hand sees of each cluster.
+  struct Row {
+    S* estimates;    // of its log-normaliser
+    Index* current;  // its summary
+    Index* coming;   // tokens that the row does not see yet
+    Index* ranked;   // the clusters that have any, the best first
+    Index ranked_count;
+  };
+
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+  Products multiply_summaries(Workspace::Frame& frame, Rows<const S> x) const {
+    const Index n = x.rows, all = clusters_ + tokens_;
+    const Products products{frame.rows<S>(n, all), frame.rows<S>(n, all), frame.numbers<S>(n),
+                            frame.numbers<S>(all), frame.numbers<S>(all)};
+    Workspace::Frame own;
+    const Rows<S> squares = own.rows<S>(n, x.cols);
     for (Index t = 0; t < n; ++t) {
-      const S length = largest(x.row(t).cwiseAbs());
-      lengths_(t) = length == 0 ? S(1) : length;
-      squares_.row(t) = (x.row(t) / lengths_(t)).cwiseAbs2();
+      const Eigen::Map<const RowVector<S>> row(x.row(t), x.cols);
+      const S length = largest(row.cwiseAbs());
+      products.lengths[t] = length == 0 ? S(1) : length;
+      squares.eigen().row(t) = (row / products.lengths[t]).cwiseAbs2();
     }
-    auto products = shaped(products_, n, all);
-    auto spreads = shaped(spreads_, n, all);
-    reserve(log_masses_, all, 1);
-    reserve(frozen_, all, 1);
     const auto take = [&](const ClusterSummaries<S>& summaries, Index first, Index count) {
-      multiply_transposed<S>(x, summaries.means.topRows(count), products.middleCols(first, count));
-      multiply_transposed<S>(squares_.topRows(n), summaries.variances.topRows(count),
-                             spreads.middleCols(first, count));
-      log_masses_.segment(first, count) = summaries.log_masses.head(count);
+      const auto part = [&](const Rows<S>& rows) { return Rows<S>(rows.data + first, n, count, rows.stride); };
+      multiply_transposed<S>(x, summaries.means.top(count), part(products.means));
+      multiply_transposed<S>(squares, summaries.variances.top(count), part(products.spreads));
+      std::copy_n(summaries.log_masses, count, products.log_masses + first);
       for (Index c = 0; c < count; ++c) {
-        frozen_(first + c) =
-            static_cast<S>(options.freezing * std::sqrt(2 * std::max(summaries.count(c).log(), 0.0)));
+        products.frozen[first + c] =
+            static_cast<S>(options_.freezing * std::sqrt(2 * std::max(summaries.counts[c].log(), 0.0)));
       }
     };
-    take(before, 0, clusters_);
-    if (m > 0) take(versions.summaries, clusters_, m);
-
-    readers_.resize(at(clusters_));
-    estimates_.resize(at(clusters_));
-    current_.resize(at(clusters_));
-    coming_.assign(at(clusters_), 0);
-    for (Index c = 0; c < clusters_; ++c) current_[at(c)] = c;
-    for (const Index c : versions.of) ++coming_[at(c)];
+    take(before_, 0, clusters_);
+    if (tokens_ > 0) take(after_, clusters_, tokens_);
+    return products;
   }
 
   /// Estimates the log-normaliser of every cluster that row t sees; the `top` largest come first.
-  template <class Row>
-  void rank(Index t, const Row& products, const Row& spreads, Index top) {
-    ranked_.clear();
+  void rank(Index t, const Products& products, Index top, Row& row) const {
+    row.ranked_count = 0;
     for (Index c = 0; c < clusters_; ++c) {
-      const Index i = current_[at(c)];
-      if (log_masses_(i) == kNothing<S>) continue;
-      const S sigma = lengths_(t) * std::sqrt(std::max(spreads(i), S(0)));
-      const S energy = sigma > frozen_(i) ? frozen_(i) * (sigma - frozen_(i) / 2) : sigma * sigma / 2;
-      const S estimate = log_masses_(i) + products(i) + energy;
+      const Index i = row.current[c];
+      if (products.log_masses[i] == kNothing<S>) continue;
+      const S frozen = products.frozen[i];
+      const S sigma = products.lengths[t] * std::sqrt(std::max(products.spreads(t, i), S(0)));
+      const S energy = sigma > frozen ? frozen * (sigma - frozen / 2) : sigma * sigma / 2;
+      const S estimate = products.log_masses[i] + products.means(t, i) + energy;
       // What is not finite is read exactly.
-      estimates_[at(c)] = std::isnan(estimate) ? std::numeric_limits<S>::infinity() : estimate;
-      ranked_.push_back(c);
+      row.estimates[c] = std::isnan(estimate) ? std::numeric_limits<S>::infinity() : estimate;
+      row.ranked[row.ranked_count++] = c;
     }
-    if (top >= size(ranked_)) return;
-    std::nth_element(ranked_.begin(), ranked_.begin() + top, ranked_.end(), [this](Index a, Index b) {
-      return estimates_[at(a)] != estimates_[at(b)] ? estimates_[at(a)] > estimates_[at(b)] : a < b;
+    if (top >= row.ranked_count) return;
+    std::nth_element(row.ranked, row.ranked + top, row.ranked + row.ranked_count, [&row](Index a, Index b) {
+      return row.estimates[a] != row.estimates[b] ? row.estimates[a] > row.estimates[b] : a < b;
     });
   }
 
   /// Weights of row t on the summaries of the clusters that it does not read; whether there are any.
-  template <class Row>
-  bool sum_rest(Index t, Index top, Row&& row, PartialRows<S>& results) {
-    row.setZero();
-    if (top >= size(ranked_)) return false;
+  bool sum_rest(Index t, Index top, const Row& row, S* weights, const RowSums<S>& out) const {
+    if (top >= row.ranked_count) return false;
     S highest = kNothing<S>;
-    for (std::size_t p = at(top); p < ranked_.size(); ++p)
-      highest = std::max(highest, estimates_[at(ranked_[p])]);
+    for (Index p = top; p < row.ranked_count; ++p) highest = std::max(highest, row.estimates[row.ranked[p]]);
     S sum = 0;
-    for (std::size_t p = at(top); p < ranked_.size(); ++p) {
-      const auto c = at(ranked_[p]);
-      row(current_[c]) = flushed_exp(estimates_[c] - highest);
-      sum += row(current_[c]);
+    for (Index p = top; p < row.ranked_count; ++p) {
+      const Index c = row.ranked[p];
+      sum += weights[row.current[c]] = flushed_exp(row.estimates[c] - highest);
     }
-    row /= sum;
-    results.log_normaliser(t) = highest + std::log(sum);
+    out.normaliser[t] = sum;
+    out.log_scale[t] = highest;
     return true;
   }
 
-  void read_bucket(const ConstMatrixRef<S>& x, const ClusterBucket<S>& bucket,
-                   const std::vector<Reader>& readers, PartialRows<S>& results) {
-    if (readers.empty()) return;
-    const Index n = size(readers);
-    const Index m = readers.back().visible;  // the last sees most
-    reserve(queries_, n, x.cols());
-    for (Index p = 0; p < n; ++p) queries_.row(p) = x.row(readers[at(p)].row);
-    auto scores = shaped(scores_, n, m);
-    multiply_transposed<S>(queries_.topRows(n), bucket.keys(m), scores);
-    auto part = part_.results(n, results.out.cols());
-    part.sign.setOnes();
+  static void read_bucket(Rows<const S> x, const ClusterBucket<S>& bucket, const Reader* readers, Index n,
+                          const RowSums<S>& out) {
+    if (n == 0) return;
+    Workspace::Frame frame;
+    const Index m = readers[n - 1].visible;  // the last sees most
+    const Rows<S> queries = frame.rows<S>(n, x.cols), scores = frame.rows<S>(n, m);
+    for (Index p = 0; p < n; ++p) std::copy_n(x.row(readers[p].row), x.cols, queries.row(p));
+    multiply_transposed<S>(queries, bucket.keys(m), scores);
+    const auto part = RowSums<S>::of(frame, n, out.sums.cols);
     for (Index p = 0; p < n; ++p) {
-      const Index visible = readers[at(p)].visible;
-      scores.row(p).tail(m - visible).setZero();
-      auto seen = scores.row(p).head(visible);
+      Eigen::Map<RowVector<S>> row(scores.row(p), m);
+      const Index visible = readers[p].visible;
+      row.tail(m - visible).setZero();
+      auto seen = row.head(visible);
       seen += bucket.log_weights(visible).transpose();
       const S highest = largest(seen);
-      exp_shifted(scores.row(p).head(visible), highest);
-      const S sum = seen.sum();
-      seen /= sum;
-      part.log_normaliser(p) = highest + std::log(sum);
+      exp_shifted(row.head(visible), highest);
+      part.normaliser[p] = seen.sum();
+      part.log_scale[p] = highest;
     }
-    multiply<S>(scores, bucket.values(m), part.out);
-    for (Index p = 0; p < n; ++p) combine_rows<S>(results.slice(readers[at(p)].row, 1), part.slice(p, 1));
+    multiply<S>(scores, bucket.values(m), part.sums);
+    for (Index p = 0; p < n; ++p) combine(out.middle(readers[p].row, 1), part.middle(p, 1));
   }
 
-  Index clusters_ = 0;
-  Matrix<S> squares_, queries_;
-  Vector<S> products_, spreads_, weights_, scores_, lengths_, log_masses_, frozen_;
-  std::vector<S> estimates_;
-  std::vector<Index> current_;  // the summary of each cluster that the row at hand sees
-  std::vector<Index> coming_;   // tokens of each cluster that it does not see yet
-  std::vector<Index> ranked_;
-  std::vector<std::vector<Reader>> readers_;
-  BlockBuffers<S> part_;
+  const ClusterSummaries<S> before_;
+  const std::vector<ClusterBucket<S>>& buckets_;
+  const ClusterOptions& options_;
+  Index clusters_;
+  Index tokens_ = 0;
+  const Index* of_ = nullptr;
+  ClusterSummaries<S> after_{};
 };
 
 }  // namespace detail

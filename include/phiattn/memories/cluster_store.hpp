@@ -4,6 +4,7 @@
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/workspace.hpp>
 #include <phiattn/memories/closure_tokens.hpp>
 
 #include <algorithm>
@@ -14,67 +15,87 @@
 namespace phiattn::detail {
 
 /// Summaries of clusters, a row each: mass n = sum w as its logarithm, mu = sum w y / n, nu = sum w v / n, the diagonal
-/// of sum w (y - mu)(y - mu)' / n, and the number of tokens.
+/// of sum w (y - mu)(y - mu)' / n, and the number of tokens. A view.
 template <class S>
 struct ClusterSummaries {
-  Matrix<S> means, variances, value_means;
-  Vector<S> log_masses;
-  std::vector<LogCount> counts;
+  Rows<S> means, variances, value_means;
+  S* log_masses;
+  LogCount* counts;
 
-  void resize(Index clusters, Index d, Index dv) {
-    if (means.rows() >= clusters && means.cols() == d && value_means.cols() == dv) return;
-    means.setZero(clusters, d);
-    variances.setZero(clusters, d);
-    value_means.setZero(clusters, dv);
-    log_masses.setConstant(clusters, kNothing<S>);
-    counts.resize(static_cast<std::size_t>(clusters));
+  static ClusterSummaries of(Workspace::Frame& frame, Index clusters, Index d, Index dv) {
+    return {frame.rows<S>(clusters, d), frame.rows<S>(clusters, d), frame.rows<S>(clusters, dv),
+            frame.numbers<S>(clusters), frame.numbers<LogCount>(clusters)};
   }
 
-  LogCount& count(Index c) { return counts[static_cast<std::size_t>(c)]; }
-  const LogCount& count(Index c) const { return counts[static_cast<std::size_t>(c)]; }
+  Index clusters() const { return means.rows; }
 
-  void add(Index c, const ClosureTokens<S>& tokens, Index j) {
-    count(c).add(static_cast<double>(tokens.log_counts(j)));
-    const S share = raise(c, tokens.log_weights(j));
-    auto variance = variances.row(c);
-    variance = (1 - share) * (variance + share * (tokens.k.row(j) - means.row(c)).cwiseAbs2());
-    means.row(c) += share * (tokens.k.row(j) - means.row(c));
-    value_means.row(c) += share * (tokens.v.row(j) - value_means.row(c));
+  void add(Index c, const ClosureTokens<S>& tokens, Index j) const {
+    counts[c].add(static_cast<double>(tokens.log_counts[j]));
+    const S share = raise(c, tokens.log_weights[j]);
+    auto mean = row(means, c), variance = row(variances, c), value_mean = row(value_means, c);
+    variance = (1 - share) * (variance + share * (tokens.key(j) - mean).cwiseAbs2());
+    mean += share * (tokens.key(j) - mean);
+    value_mean += share * (tokens.value(j) - value_mean);
   }
 
   /// The union with a cluster of others (Chan, Golub & LeVeque 1979).
-  void merge(Index c, const ClusterSummaries& other) {
-    count(c).merge(other.count(c));
-    if (other.log_masses(c) == kNothing<S>) return;
-    const S share = raise(c, other.log_masses(c));
-    auto variance = variances.row(c);
-    variance = (1 - share) * (variance + share * (other.means.row(c) - means.row(c)).cwiseAbs2()) +
-               share * other.variances.row(c);
-    means.row(c) += share * (other.means.row(c) - means.row(c));
-    value_means.row(c) += share * (other.value_means.row(c) - value_means.row(c));
+  void merge(Index c, const ClusterSummaries& other) const {
+    counts[c].merge(other.counts[c]);
+    if (other.log_masses[c] == kNothing<S>) return;
+    const S share = raise(c, other.log_masses[c]);
+    auto mean = row(means, c), variance = row(variances, c), value_mean = row(value_means, c);
+    const auto other_mean = row(other.means, c);
+    variance = (1 - share) * (variance + share * (other_mean - mean).cwiseAbs2()) + share * row(other.variances, c);
+    mean += share * (other_mean - mean);
+    value_mean += share * (row(other.value_means, c) - value_mean);
   }
 
-  void copy(Index to, Index from, const ClusterSummaries& other) {
-    means.row(to) = other.means.row(from);
-    variances.row(to) = other.variances.row(from);
-    value_means.row(to) = other.value_means.row(from);
-    log_masses(to) = other.log_masses(from);
-    count(to) = other.count(from);
+  void copy(Index to, Index from, const ClusterSummaries& other) const {
+    row(means, to) = row(other.means, from);
+    row(variances, to) = row(other.variances, from);
+    row(value_means, to) = row(other.value_means, from);
+    log_masses[to] = other.log_masses[from];
+    counts[to] = other.counts[from];
   }
 
  private:
+  static Eigen::Map<RowVector<S>> row(const Rows<S>& rows, Index c) { return {rows.row(c), rows.cols}; }
+
   /// Takes in a mass; its share of the new one.
-  S raise(Index c, S log_mass) {
-    if (log_masses(c) == kNothing<S>) {
-      log_masses(c) = log_mass;
-      means.row(c).setZero();  // with share 1 whatever stood here must not matter
+  S raise(Index c, S log_mass) const {
+    if (log_masses[c] == kNothing<S>) {
+      log_masses[c] = log_mass;
+      row(means, c).setZero();  // with share 1 whatever stood here must not matter
       return 1;
     }
-    const S largest = std::max(log_masses(c), log_mass);
-    const S sum = largest + std::log(std::exp(log_masses(c) - largest) + std::exp(log_mass - largest));
-    log_masses(c) = sum;
+    const S top = std::max(log_masses[c], log_mass);
+    const S sum = top + std::log(std::exp(log_masses[c] - top) + std::exp(log_mass - top));
+    log_masses[c] = sum;
     return std::exp(log_mass - sum);
   }
+};
+
+/// Where the summaries of a memory are kept.
+template <class S>
+class ClusterStore {
+ public:
+  ClusterStore(Index clusters, Index d, Index dv)
+      : means_(Matrix<S>::Zero(clusters, d)),
+        variances_(Matrix<S>::Zero(clusters, d)),
+        value_means_(Matrix<S>::Zero(clusters, dv)),
+        log_masses_(Vector<S>::Constant(clusters, kNothing<S>)),
+        counts_(static_cast<std::size_t>(clusters)) {}
+
+  ClusterSummaries<S> summaries() {
+    return {means_, variances_, value_means_, log_masses_.data(), counts_.data()};
+  }
+  /// Not to be written.
+  ClusterSummaries<S> summaries() const { return const_cast<ClusterStore*>(this)->summaries(); }
+
+ private:
+  Matrix<S> means_, variances_, value_means_;
+  Vector<S> log_masses_;
+  std::vector<LogCount> counts_;
 };
 
 /// The tokens of one cluster, in the order they came; grows by doubling.
@@ -82,35 +103,40 @@ template <class S>
 class ClusterBucket {
  public:
   Index size() const { return size_; }
-  auto keys(Index n) const { return k_.topRows(n); }
-  auto values(Index n) const { return v_.topRows(n); }
+  Rows<const S> keys(Index n) const { return Rows<const S>(k_).top(n); }
+  Rows<const S> values(Index n) const { return Rows<const S>(v_).top(n); }
   auto log_weights(Index n) const { return log_weights_.head(n); }
 
-  void push(const ClosureTokens<S>& tokens, Index j) {
-    make_room(1, tokens.k.cols(), tokens.v.cols());
-    k_.row(size_) = tokens.k.row(j);
-    v_.row(size_) = tokens.v.row(j);
-    log_weights_(size_) = tokens.log_weights(j);
-    ++size_;
-  }
-
-  void append(const ClusterBucket& other) {
-    const Index n = other.size_;
+  void push(const ClosureTokens<S>& tokens) {
+    const Index n = tokens.size();
     if (n == 0) return;
-    make_room(n, other.k_.cols(), other.v_.cols());
-    k_.middleRows(size_, n) = other.keys(n);
-    v_.middleRows(size_, n) = other.values(n);
-    log_weights_.segment(size_, n) = other.log_weights(n);
+    make_room(n, tokens.k.cols, tokens.v.cols);
+    k_.middleRows(size_, n) = tokens.k.eigen();
+    v_.middleRows(size_, n) = tokens.v.eigen();
+    log_weights_.segment(size_, n) = tokens.all_log_weights();
     size_ += n;
   }
 
+  void append(const ClusterBucket& other) {
+    const S* weights = other.log_weights_.data();
+    push({other.keys(other.size_), other.values(other.size_), weights, weights});
+  }
+
  private:
+  /// All of it or nothing.
   void make_room(Index n, Index d, Index dv) {
     if (size_ + n <= log_weights_.size()) return;
     const Index capacity = std::max(size_ + n, 2 * log_weights_.size());
-    k_.conservativeResize(capacity, d);
-    v_.conservativeResize(capacity, dv);
-    log_weights_.conservativeResize(capacity);
+    Matrix<S> k(capacity, d), v(capacity, dv);
+    Vector<S> log_weights(capacity);
+    if (size_ > 0) {
+      k.topRows(size_) = k_.topRows(size_);
+      v.topRows(size_) = v_.topRows(size_);
+      log_weights.head(size_) = log_weights_.head(size_);
+    }
+    k_.swap(k);
+    v_.swap(v);
+    log_weights_.swap(log_weights);
   }
 
   Matrix<S> k_, v_;

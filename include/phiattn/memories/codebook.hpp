@@ -8,8 +8,8 @@
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/random.hpp>
 #include <phiattn/memories/token_frame.hpp>
-#include <phiattn/memories/token_rows.hpp>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -30,13 +30,13 @@ namespace detail {
 /// Index of the nearest centre of each row: argmin_c |x - c|^2, the first of equals. A row that is not finite gets 0.
 /// `scores` (n, C) is scratch. Cost: 2 n C d flops.
 template <class S>
-void nearest_centres(const ConstMatrixRef<S>& x, const ConstMatrixRef<S>& centres,
-                     const ConstVectorRef<S>& half_squares, MatrixRef<S> scores, Index* nearest) {
+void nearest_centres(Rows<const S> x, Rows<const S> centres, const S* half_squares, Rows<S> scores,
+                     Index* nearest) {
   multiply_transposed<S>(x, centres, scores);
-  for (Index t = 0; t < x.rows(); ++t) {
+  for (Index t = 0; t < x.rows; ++t) {
     Index best = 0;
-    for (Index c = 1; c < centres.rows(); ++c) {
-      if (scores(t, c) - half_squares(c) > scores(t, best) - half_squares(best)) best = c;
+    for (Index c = 1; c < centres.rows; ++c) {
+      if (scores(t, c) - half_squares[c] > scores(t, best) - half_squares[best]) best = c;
     }
     nearest[t] = best;
   }
@@ -78,7 +78,7 @@ inline Clustering lloyd(const Matrix<double>& x, Matrix<double> centres, Index i
   std::vector<Index> nearest(static_cast<std::size_t>(x.rows()));
   for (Index iteration = 0;; ++iteration) {
     const Vector<double> half_squares = centres.rowwise().squaredNorm() / 2;
-    nearest_centres<double>(x, centres, half_squares, scores, nearest.data());
+    nearest_centres<double>(x, centres, half_squares.data(), scores, nearest.data());
     Matrix<double> sums = Matrix<double>::Zero(count, x.cols());
     Vector<double> sizes = Vector<double>::Zero(count);
     double spread = squares;
@@ -121,12 +121,6 @@ inline Matrix<double> k_means(const Input<double>& x, Index count, const KMeansO
 
 namespace detail {
 
-template <class S>
-struct CodebookWork {
-  Matrix<S> scores;
-  std::vector<Index> nearest;
-};
-
 /// The centres of a memory, at its scale and in its compute type. Copies share them.
 template <class S>
 class Codebook {
@@ -136,7 +130,7 @@ class Codebook {
     check_at_least("rows of centres", centres.rows(), 1);
     check_equal("columns of centres", centres.cols(), "dimension d", frame.dimension());
     Matrix<double> rows(centres.rows(), centres.cols());
-    centres.load(0, static_cast<double>(frame.root()), rows);
+    centres.load(0, std::sqrt(frame.scale()), rows);
     Centres own{rows.cast<S>(), {}};
     own.half_squares = own.rows.rowwise().squaredNorm() / 2;
     centres_ = std::make_shared<const Centres>(std::move(own));
@@ -145,13 +139,11 @@ class Codebook {
   Index size() const { return centres_->rows.rows(); }
 
   /// The centre of each key (n, d) of the frame.
-  const std::vector<Index>& nearest(const ConstMatrixRef<S>& keys, CodebookWork<S>& work) const {
-    const Index n = keys.rows();
-    work.nearest.resize(static_cast<std::size_t>(n));
-    reserve(work.scores, n, size());
-    nearest_centres<S>(keys, centres_->rows, centres_->half_squares, work.scores.topRows(n),
-                       work.nearest.data());
-    return work.nearest;
+  const Index* nearest(Workspace::Frame& frame, Rows<const S> keys) const {
+    auto* const nearest = frame.numbers<Index>(keys.rows);
+    Workspace::Frame own;
+    nearest_centres<S>(keys, centres_->rows, centres_->half_squares.data(), own.rows<S>(keys.rows, size()), nearest);
+    return nearest;
   }
 
   void check_same(const Codebook& other) const {

@@ -2,50 +2,44 @@
 
 // Nothing beyond the window. Next: memories/window.hpp.
 
-#include <phiattn/memories/block_memory.hpp>
+#include <phiattn/attention/memory_base.hpp>
+
+#include <optional>
 
 namespace phiattn {
 
 /// A memory that forgets every token: Windowed(w, ForgetfulMemory<float>(dv)) is sliding-window attention, which any
-/// other far memory has to beat.
+/// other far memory has to beat. Of any dimension and scale.
 template <detail::ComputeScalar S>
-class ForgetfulMemory : public detail::BlockMemory<ForgetfulMemory<S>, S> {
+class ForgetfulMemory : public MemoryBase<ForgetfulMemory<S>, S> {
  public:
   /// @param dv  columns of the values to come
   /// @throws std::invalid_argument  if dv < 0
   explicit ForgetfulMemory(Index dv) : dv_(detail::checked_dv(dv)) {}
 
   Index size() const { return size_; }
+  std::optional<Index> dimension() const { return std::nullopt; }
   Index value_dimension() const { return dv_; }
+  std::optional<double> scale() const { return std::nullopt; }
 
-  void merge(const ForgetfulMemory& other) {
-    detail::check_equal("dv of the other memory", other.dv_, "dv of this one", dv_);
-    size_ += other.size_;
-  }
+  // What MemoryBase works with; see BlockModel.
+  void append_block(const Tokens<S>& tokens) { size_ += tokens.size(); }
 
-  // What Windowed drives; see detail::BlockMemory.
-  Index block_rows() const { return detail::kBlockRows; }
-  void check_dimension(const char* /*what*/, Index /*d*/) const {}
-
-  void append_block(const detail::TokenRows<S>& tokens) { size_ += tokens.size(); }
-
-  AttentionStatus read_block(const ConstMatrixRef<S>& /*q*/, Index /*first*/,
-                             detail::PartialRows<S> results) const {
-    results.set_nothing();
+  AttentionStatus read_block(const Queries<S>& /*queries*/, const RowSums<S>& out) const {
+    out.set_nothing();
     return {};
   }
 
-  AttentionStatus advance_block(const ConstMatrixRef<S>& q, const detail::TokenRows<S>& tokens,
-                                detail::PartialRows<S> results) {
+  AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
     append_block(tokens);
-    return read_block(q, 0, results);
+    return read_block(queries, out);
   }
+
+  void absorb(const ForgetfulMemory& other) { size_ += other.size_; }
 
  private:
   Index dv_;
   Index size_ = 0;
 };
-
-static_assert(Memory<ForgetfulMemory<float>> && Memory<ForgetfulMemory<double>>);
 
 }  // namespace phiattn

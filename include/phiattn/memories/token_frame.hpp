@@ -1,58 +1,71 @@
 #pragma once
 
-// Queries and keys in the coordinates that a memory works in. Next: memories/closure_options.hpp.
+// Queries and keys in the coordinates that a memory works in. Next: memories/closure_moments.hpp.
 
 #include <phiattn/attention/options.hpp>
-#include <phiattn/core/check.hpp>
+#include <phiattn/attention/row_sums.hpp>
+#include <phiattn/attention/tokens.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/kernels/exponential.hpp>
+#include <phiattn/memories/closure_tokens.hpp>
 #include <phiattn/reparametrisation/reparametrisation.hpp>
 #include <phiattn/reparametrisation/scaled_side.hpp>
 
+#include <algorithm>
 #include <memory>
 
 namespace phiattn::detail {
 
-/// Scale and reparametrisation of exp(scale q . k), so that with x = query(q), y = key(k)
+/// Reparametrisation of exp(scale q . k) at its scale, so that with x = query(q), y = key(k)
 ///
 ///     scale q . k = x . y + log-weight of k + log-factor of q
+///
+/// for q and k that come times sqrt(scale).
 template <class S>
 class TokenFrame {
  public:
   TokenFrame(const Reparametrisation& reparametrisation, const AttentionOptions& options)
-      : root_scale_(
-            root_scale<S>(options, ExponentialKernel<S>::default_scale(reparametrisation.dimension()))),
-        dimension_(reparametrisation.dimension()) {
-    sides_ = std::make_shared<const Sides>(
-        Sides{{reparametrisation.query_side(), scale()}, {reparametrisation.key_side(), scale()}});
-  }
+      : scale_(checked_scale<S>(options, ExponentialKernel<S>::default_scale(reparametrisation.dimension()))),
+        dimension_(reparametrisation.dimension()),
+        sides_(std::make_shared<const Sides>(
+            Sides{{reparametrisation.query_side(), scale_}, {reparametrisation.key_side(), scale_}})) {}
 
   static Reparametrisation identity(Index d) {
     return Reparametrisation::shift(Vector<double>::Zero(d), Vector<double>::Zero(d));
   }
 
   Index dimension() const { return dimension_; }
-  S root() const { return root_scale_; }
-  double scale() const { return static_cast<double>(root_scale_) * static_cast<double>(root_scale_); }
+  double scale() const { return scale_; }
 
-  void check_dimension(const char* what, Index d) const { check_equal(what, d, "dimension d", dimension_); }
+  /// x (n, d) and log-factors (n).
+  struct FramedQueries {
+    Rows<S> x;
+    S* log_factors;
 
-  /// Memories merge if they see alike.
-  void check_same(const TokenFrame& other) const {
-    check_equal("dimension d of the other memory", other.dimension_, "dimension d of this one", dimension_);
-    if (other.root_scale_ != root_scale_) fail_argument("merge: the memories differ in scale");
+    /// From the frame's scores to the caller's.
+    void finish(const RowSums<S>& out) const {
+      for (Index t = 0; t < out.rows(); ++t) {
+        if (!out.is_nothing(t)) out.log_scale[t] += log_factors[t];
+      }
+    }
+  };
+
+  FramedQueries queries(Workspace::Frame& frame, Rows<const S> q) const {
+    const FramedQueries framed{frame.rows<S>(q.rows, q.cols), frame.numbers<S>(q.rows)};
+    std::fill_n(framed.log_factors, q.rows, S(0));
+    transform(sides_->query, q, framed.x, framed.log_factors);
+    return framed;
   }
 
-  /// x <- query(q), log_factors <- theirs. `moved` is scratch of the same shape.
-  void queries(const ConstMatrixRef<S>& q, MatrixRef<S> moved, MatrixRef<S> x,
-               VectorRef<S> log_factors) const {
-    log_factors.setZero();
-    transform(sides_->query, q, moved, x, log_factors);
-  }
-
-  /// y <- key(k), log_weights <- log_weights + theirs, but for those that are -inf.
-  void keys(const ConstMatrixRef<S>& k, MatrixRef<S> moved, MatrixRef<S> y, VectorRef<S> log_weights) const {
-    transform(sides_->key, k, moved, y, log_weights);
+  /// Those of log-weight -inf keep it.
+  ClosureTokens<S> keys(Workspace::Frame& frame, const Tokens<S>& tokens) const {
+    const Index n = tokens.size();
+    const Rows<S> y = frame.rows<S>(n, tokens.k.cols);
+    S* const log_weights = frame.numbers<S>(n);
+    S* const log_counts = frame.numbers<S>(n);
+    for (Index j = 0; j < n; ++j) log_weights[j] = log_counts[j] = tokens.log_weight(j);
+    transform(sides_->key, tokens.k, y, log_weights);
+    return {y, tokens.v, log_weights, log_counts};
   }
 
  private:
@@ -60,19 +73,14 @@ class TokenFrame {
     ScaledSide<S> query, key;
   };
 
-  void transform(const ScaledSide<S>& side, const ConstMatrixRef<S>& tokens, MatrixRef<S> moved,
-                 MatrixRef<S> x, VectorRef<S> log_factors) const {
-    x = root_scale_ * tokens;
-    side.add_log_factors(x, log_factors);
-    if (side.is_diagonal()) {
-      side.transform(x, x, x);
-    } else {
-      moved = x;
-      side.transform(moved, moved, x);
-    }
+  static void transform(const ScaledSide<S>& side, Rows<const S> tokens, Rows<S> x, S* log_factors) {
+    Workspace::Frame frame;
+    const Rows<S> moved = side.is_diagonal() ? x : frame.rows<S>(x.rows, x.cols);
+    side.add_log_factors(tokens.eigen(), Eigen::Map<Vector<S>>(log_factors, x.rows));
+    side.transform(tokens.eigen(), moved.eigen(), x.eigen());
   }
 
-  S root_scale_;
+  double scale_;
   Index dimension_;
   std::shared_ptr<const Sides> sides_;
 };

@@ -1,16 +1,16 @@
 #pragma once
 
-// Tokens that wait to leave a window. Next: memories/near_attention.hpp.
+// Tokens that wait to leave a window. Next: memories/far_memory.hpp.
 
+#include <phiattn/attention/tokens.hpp>
 #include <phiattn/core/matrix.hpp>
-#include <phiattn/memories/token_rows.hpp>
 
 #include <algorithm>
 
 namespace phiattn::detail {
 
-/// The last tokens of a stream, in order and contiguous, as they came. O(1) a token on average, and no allocation once
-/// it has held as many as it ever will.
+/// The last tokens of a stream, in order and contiguous, as they came, each with its position. O(1) a token on average,
+/// and no allocation once it has held as many as it ever will.
 template <class S>
 class TokenQueue {
  public:
@@ -19,19 +19,40 @@ class TokenQueue {
   Index size() const { return size_; }
   Index value_dimension() const { return v_.cols(); }
 
-  TokenRows<S> rows(Index first, Index n) const {
-    return {k_.middleRows(head_ + first, n), v_.middleRows(head_ + first, n),
-            log_weights_.segment(head_ + first, n)};
+  /// Tokens [first, first + n); `first` of them is the position of the first alone, see run().
+  Tokens<S> middle(Index first, Index n) const {
+    const Index at = head_ + first;
+    return {Rows<const S>(k_).middle(at, n), Rows<const S>(v_).middle(at, n), log_weights_.data() + at,
+            n > 0 ? positions_(at) : 0};
   }
-  TokenRows<S> all() const { return rows(0, size_); }
+  Tokens<S> all() const { return middle(0, size_); }
 
-  void push(const TokenRows<S>& tokens) {
+  /// How many of the tokens [first, end) stand one behind the other.
+  Index run(Index first, Index end) const {
+    Index n = std::min<Index>(1, end - first);
+    while (first + n < end && positions_(head_ + first + n) == positions_(head_ + first) + n) ++n;
+    return n;
+  }
+
+  void push(const Tokens<S>& tokens) {
     const Index n = tokens.size();
-    make_room(n, tokens.k.cols());
-    k_.middleRows(head_ + size_, n) = tokens.k;
-    v_.middleRows(head_ + size_, n) = tokens.v;
-    log_weights_.segment(head_ + size_, n) = tokens.log_weights;
+    make_room(n, tokens.k.cols);
+    const Index end = head_ + size_;
+    k_.middleRows(end, n) = tokens.k.eigen();
+    v_.middleRows(end, n) = tokens.v.eigen();
+    for (Index j = 0; j < n; ++j) {
+      log_weights_(end + j) = tokens.log_weight(j);
+      positions_(end + j) = tokens.first + j;
+    }
     size_ += n;
+  }
+
+  /// Adds the tokens of another queue, with their positions.
+  void push(const TokenQueue& other) {
+    for (Index first = 0, n; first < other.size_; first += n) {
+      n = other.run(first, other.size_);
+      push(other.middle(first, n));
+    }
   }
 
   /// The n oldest leave.
@@ -40,36 +61,43 @@ class TokenQueue {
     size_ -= n;
   }
 
- private:
-  /// Moves to the front once as many tokens have left as are here, else doubles.
+  /// Room for n more tokens. Moves to the front once as many tokens have left as are here, else doubles, all of it or
+  /// nothing.
   void make_room(Index n, Index d) {
     if (k_.cols() == d && head_ + size_ + n <= k_.rows()) return;
     if (k_.cols() == d && size_ <= head_ && size_ + n <= k_.rows()) {
       move_to_front(k_.data(), d);
       move_to_front(v_.data(), v_.cols());
       move_to_front(log_weights_.data(), 1);
+      move_to_front(positions_.data(), 1);
     } else {
       const Index capacity = 2 * (size_ + n);
       Matrix<S> k(capacity, d), v(capacity, v_.cols());
       Vector<S> log_weights(capacity);
+      Vector<Index> positions(capacity);
       if (size_ > 0) {
         k.topRows(size_) = k_.middleRows(head_, size_);
         v.topRows(size_) = v_.middleRows(head_, size_);
         log_weights.head(size_) = log_weights_.segment(head_, size_);
+        positions.head(size_) = positions_.segment(head_, size_);
       }
       k_.swap(k);
       v_.swap(v);
       log_weights_.swap(log_weights);
+      positions_.swap(positions);
     }
     head_ = 0;
   }
 
-  void move_to_front(S* numbers, Index columns) {
+ private:
+  template <class T>
+  void move_to_front(T* numbers, Index columns) {
     std::copy_n(numbers + head_ * columns, size_ * columns, numbers);
   }
 
   Matrix<S> k_, v_;
   Vector<S> log_weights_;
+  Vector<Index> positions_;
   Index head_ = 0;
   Index size_ = 0;
 };

@@ -2,15 +2,15 @@
 
 // Exact attention nearby, any memory beyond. Next: analysis/error.hpp.
 
-#include <phiattn/attention/memory.hpp>
-#include <phiattn/core/scratch.hpp>
+#include <phiattn/attention/memory_base.hpp>
+#include <phiattn/attention/tiles.hpp>
 #include <phiattn/kernels/exponential.hpp>
-#include <phiattn/memories/block_memory.hpp>
+#include <phiattn/masks/mask.hpp>
 #include <phiattn/memories/far_memory.hpp>
-#include <phiattn/memories/near_attention.hpp>
 #include <phiattn/memories/token_queue.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,173 +30,169 @@ namespace phiattn {
 /// what came later: associative, not commutative.
 /// Cost: beside the far memory's, 2 w (d + dv) flops a token, twice that in blocks, and up to 2 w (d + dv) numbers; no
 /// allocation once warmed up.
-template <Memory Far>
-class Windowed : public detail::BlockMemory<Windowed<Far>, typename Far::Scalar> {
+template <BlockModel Far>
+class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
  public:
   using S = typename Far::Scalar;
+  static constexpr Order kOrder = Order::sequence;
 
   /// @param w        tokens that are near; 0: none
   /// @param far      an empty memory
-  /// @param options  scale (default: the far memory's, if it tells, else 1/sqrt(d)); chunk bounds the blocks
+  /// @param options  scale (default: the far memory's, if it has one, else 1/sqrt(d)); chunk bounds the blocks
   /// @throws std::invalid_argument  if w < 0, if `far` is not empty or has another scale, or on an option out of range
   Windowed(Index w, Far far, const AttentionOptions& options = {})
-      : window_(w),
-        block_rows_(detail::checked_block_rows(options)),
+      : window_(std::min(w, kLongest)),
+        block_rows_(std::min(detail::checked_chunk(options), Index{this->kBlockRows})),
         far_(std::move(far)),
         near_(far_.value_dimension()),
         scale_(options.scale) {
     detail::check_at_least("window", w, 0);
     detail::check_equal("size of the far memory", far_.size(), "an empty one", 0);
-    window_ = std::min(w, kLongest);
-    if (scale_) detail::checked_positive("scale", *scale_);
-    if constexpr (requires { far_.scale(); }) {
-      const auto root = static_cast<double>(detail::root_scale<S>(options, 1));
-      if (scale_ && root * root != far_.scale()) {
-        detail::fail_argument("scale: got " + std::to_string(*scale_) + ", expected " +
-                              std::to_string(far_.scale()) + " (scale of the far memory)");
-      }
-      scale_ = far_.scale();
-    }
+    if (scale_) detail::checked_scale<S>(options, 1);
+    share_scale();
+    if (const std::optional<Index> d = far_.dimension()) settle(*d);
   }
 
   Index window() const { return window_; }
   const Far& far() const { return far_; }
   Index size() const { return far_.size() + near_.size(); }
+  std::optional<Index> dimension() const { return dimension_; }
   Index value_dimension() const { return near_.value_dimension(); }
-
-  /// Adds the tokens of `other`, a memory of the same window and kind of far memory, as what follows these.
-  void merge(const Windowed& other) {
-    detail::check_equal("window of the other memory", other.window_, "window of this one", window_);
-    detail::check_equal("dv of the other memory", other.value_dimension(), "dv of this one",
-                        value_dimension());
-    if (!other.dimension_) return;
-    check_dimension("dimension d of the other memory", *other.dimension_);
-    dimension_ = other.dimension_;
-    if (other.near_.size() == window_) {
-      detail::append_far(far_, near_.all());
-      near_.drop(near_.size());
-      far_.merge(other.far_);
-    }
-    append_block(other.near_.all());
-  }
+  std::optional<double> scale() const { return scale_; }
 
   /// Bidirectional attention by a window about each query: query i stands at key i + first. The memory must be empty,
   /// and stays so. Keeps n_q (dv + 2) numbers, what is behind, until it meets the rest.
   AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
                                 Index first) const {
+    Windowed settled = *this;
+    settled.settle(k.cols());
+    const Far& empty = settled.far_;
+    const auto root_scale = static_cast<S>(std::sqrt(*settled.scale_));
     const Index half = window_ / 2;
     const Index n_q = q.rows();
     const Index n_k = k.rows();
     const Index offset = std::clamp(first, -n_q - half - 1, n_k + half + 1);
-    const S scale = scale_for(k.cols());
 
-    Far behind = far_;
+    Far behind = empty;
     auto rest = Partial<S>::empty(n_q, v.cols());
     AttentionStatus status;
-    status.clamped_rows +=
-        detail::sweep_far(behind, q, k, v, n_k - n_q - offset - half - 1, n_k - n_q - offset, true,
-                          block_rows_,
-                          [&](Index row, Index n, const detail::PartialRows<S>& results) {
-                            const Index begin = n_q - row - n;
-                            rest.out.middleRows(begin, n) = results.out.colwise().reverse();
-                            rest.log_normaliser.segment(begin, n) = results.log_normaliser.reverse();
-                            rest.sign.segment(begin, n) = results.sign.reverse();
-                          })
-            .clamped_rows;
+    detail::sweep_far(behind, q, k, v, root_scale, n_k - n_q - offset - half - 1, n_k - n_q - offset, true,
+                      block_rows_, status, [&](Index row, Rows<const S>, const RowSums<S>& results) {
+                        for (Index t = 0; t < results.rows(); ++t)
+                          combine(rest.row_sums().middle(n_q - 1 - row - t, 1), results.middle(t, 1));
+                      });
 
-    Far before = far_;
-    Work work;
-    const auto join = [&](Index row, Index n, detail::PartialRows<S> results) {
-      detail::combine_rows<S>(results, {rest.out.middleRows(row, n), rest.log_normaliser.segment(row, n),
-                                        rest.sign.segment(row, n)});
-      const Index from = std::clamp<Index>(offset + row - half, 0, n_k);
-      const Index to = std::clamp<Index>(offset + row + n + half, from, n_k);
-      const auto tokens = work.buffers.load_tokens(k, v, nullptr, from, to - from);
-      auto near = work.near_results.results(n, v.cols());
-      detail::attend_near<S>(work.buffers.load_queries(q, row, n), scale, tokens,
-                             {offset + row - half - from, offset + row + half + 1 - from}, near, work.near);
-      detail::combine_rows<S>(near, results);
-      add_nonpositive(near, row, status);
-      out.store(row, near.out);
+    Far before = empty;
+    detail::RowResults<S> door(out);
+    const BandMask band{offset - half, offset + half + 1};
+    const auto join = [&](Index row, Rows<const S> queries, const RowSums<S>& results) {
+      const Index n = queries.rows;
+      combine(results, rest.row_sums().middle(row, n));
+      Workspace::Frame frame;
+      const Index from = band.keys(row, n_k).begin;
+      const Index to = std::max(from, band.keys(row + n - 1, n_k).end);
+      const Tokens<S> tokens = detail::MemoryLoops<S>::load(frame, k, v, {}, from, root_scale,
+                                                            frame.template rows<S>(to - from, k.cols()));
+      const auto near = RowSums<S>::of(frame, n, v.cols());
+      attend_near(queries, tokens, {band.first + row - from, band.last + row - from}, near);
+      combine(near, results);
+      door.take(row, near);
     };
-    status.clamped_rows +=
-        detail::sweep_far(before, q, k, v, offset - half - 1, offset, false, block_rows_, join).clamped_rows;
-    return status;
+    detail::sweep_far(before, q, k, v, root_scale, offset - half - 1, offset, false, block_rows_, status, join);
+    door.add(status);
+    return door.finish();
   }
 
-  // What another window would drive; see detail::BlockMemory.
+  // What MemoryBase, or another window, works with; see BlockModel.
   Index block_rows() const { return block_rows_; }
 
-  void check_dimension(const char* what, Index d) const {
-    if constexpr (requires { far_.check_dimension(what, d); }) far_.check_dimension(what, d);
-    if (dimension_) detail::check_equal(what, d, "dimension d", *dimension_);
+  void settle(Index d) {
+    if (dimension_) return;
+    far_.settle(d);
+    share_scale();
+    if (!scale_) scale_ = detail::checked_scale<S>({}, ExponentialKernel<S>::default_scale(d));
+    dimension_ = d;
   }
 
-  void append_block(const detail::TokenRows<S>& tokens) {
-    take(tokens);
-    const Index leaving = std::max<Index>(0, near_.size() - window_);
-    detail::append_far(far_, near_.rows(0, leaving));
-    near_.drop(leaving);
+  void append_block(const Tokens<S>& tokens) {
+    near_.push(tokens);
+    leave(std::max<Index>(0, near_.size() - window_));
   }
 
-  AttentionStatus read_block(const ConstMatrixRef<S>& q, Index first, detail::PartialRows<S> results) const {
-    AttentionStatus status;
-    work_.with([&](Work& work) {
-      const Index n = q.rows();
-      detail::attend_near<S>(q, scale_for(q.cols()), near_.all(), {-n, near_.size()}, results, work.near);
-      auto far = work.far_results.results(n, value_dimension());
-      status.clamped_rows = detail::read_far<Far, S>(far_, q, first, far).clamped_rows;
-      detail::combine_rows<S>(results, far);
-    });
-    add_nonpositive(results, 0, status);
+  AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
+    Workspace::Frame frame;
+    attend_near(queries.q, near_.all(), AllKeys(), out);
+    const auto far = RowSums<S>::of(frame, queries.size(), value_dimension());
+    const AttentionStatus status = far_.read_block(queries, far);
+    combine(out, far);
     return status;
   }
 
-  AttentionStatus advance_block(const ConstMatrixRef<S>& q, const detail::TokenRows<S>& tokens,
-                                detail::PartialRows<S> results) {
-    const Index n = q.rows();
-    const Index position = size();
+  AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
+    Workspace::Frame frame;
+    const Index n = queries.size();
     const Index held = near_.size();
-    take(tokens);
-    detail::attend_near<S>(q, scale_for(q.cols()), near_.all(), {held + 1 - window_, held + 1}, results,
-                           work_->near);
+    near_.push(tokens);
+    attend_near(queries.q, near_.all(), BandMask{held + 1 - window_, held + 1}, out);
     // Row t sees one token leave if the window is full by then.
     const Index before = std::min(window_ - held, n);
-    auto far = work_->far_results.results(n, value_dimension());
-    AttentionStatus status;
-    status.clamped_rows =
-        detail::read_far<Far, S>(far_, q.topRows(before), position, far.slice(0, before)).clamped_rows +
-        detail::advance_far<Far, S>(far_, q.bottomRows(n - before), near_.rows(0, n - before),
-                                    position + before, far.slice(before, n - before))
-            .clamped_rows;
-    near_.drop(n - before);
-    detail::combine_rows<S>(results, far);
-    add_nonpositive(results, 0, status);
+    const auto far = RowSums<S>::of(frame, n, value_dimension());
+    AttentionStatus status = far_.read_block(queries.middle(0, before), far.middle(0, before));
+    for (Index first = before, rows; first < n; first += rows) {
+      rows = std::min(near_.run(0, n - first), far_.block_rows());
+      status.add(far_.advance_block(queries.middle(first, rows), near_.middle(0, rows), far.middle(first, rows)),
+                 first);
+      near_.drop(rows);
+    }
+    combine(out, far);
     return status;
+  }
+
+  /// `other` has the same window and kind of far memory; its tokens come later.
+  void absorb(const Windowed& other) {
+    detail::check_equal("window of the other memory", other.window_, "window of this one", window_);
+    if (!other.dimension_) return;
+    if (other.near_.size() == window_) {
+      leave(near_.size());
+      far_.merge(other.far_);
+    }
+    near_.push(other.near_);
+    leave(std::max<Index>(0, near_.size() - window_));
   }
 
  private:
   static constexpr Index kLongest = Index{1} << 60;
 
-  struct Work {
-    detail::NearWork<S> near;
-    detail::BlockBuffers<S> buffers, near_results, far_results;
-  };
-
-  S scale_for(Index d) const {
-    return static_cast<S>(scale_.value_or(ExponentialKernel<S>::default_scale(d)));
+  /// Both parts have one scale.
+  void share_scale() {
+    const std::optional<double> theirs = far_.scale();
+    if (scale_ && theirs && *scale_ != *theirs) {
+      detail::fail_argument("scale: got " + std::to_string(*scale_) + ", expected " + std::to_string(*theirs) +
+                            " (scale of the far memory)");
+    }
+    if (theirs) scale_ = theirs;
   }
 
-  void take(const detail::TokenRows<S>& tokens) {
-    dimension_ = tokens.k.cols();
-    near_.push(tokens);
+  /// Exact softmax attention to what the mask shows of some tokens.
+  template <Mask M>
+  static void attend_near(Rows<const S> queries, const Tokens<S>& tokens, const M& mask, const RowSums<S>& out) {
+    const ExponentialKernel<S> kernel;
+    const Input<S> k(tokens.k), v(tokens.v);
+    detail::TiledAttention<S>(detail::KernelRef<S>::of(kernel), {k, v, tokens.log_weights, S(1)},
+                              detail::mask_ref(mask), kNearTile)
+        .attend(queries, 0, out);
   }
 
-  static void add_nonpositive(const detail::PartialRows<S>& results, Index first, AttentionStatus& status) {
-    for (Index t = 0; t < results.out.rows(); ++t) {
-      if (results.sign(t) <= 0) status.add(first + t);
+  /// The n oldest leave the window for the far memory.
+  void leave(Index n) {
+    for (Index rows; n > 0; n -= rows) {
+      rows = std::min(near_.run(0, n), far_.block_rows());
+      far_.append_block(near_.middle(0, rows));
+      near_.drop(rows);
     }
   }
+
+  static constexpr Index kNearTile = 128;
 
   Index window_;
   Index block_rows_;
@@ -204,7 +200,6 @@ class Windowed : public detail::BlockMemory<Windowed<Far>, typename Far::Scalar>
   detail::TokenQueue<S> near_;
   std::optional<double> scale_;
   std::optional<Index> dimension_;
-  detail::KeptScratch<Work> work_;
 };
 
 }  // namespace phiattn

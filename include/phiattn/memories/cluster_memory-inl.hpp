@@ -1,0 +1,96 @@
+#pragma once
+
+// Included by memories/cluster_memory.hpp where that is not compiled elsewhere.
+
+#include <phiattn/memories/cluster_memory.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+namespace phiattn {
+
+template <detail::ComputeScalar S>
+ClusterMemory<S>::ClusterMemory(const Input<double>& centres, const Reparametrisation& reparametrisation,
+                                Index dv, const ClusterOptions& clusters, const AttentionOptions& options)
+    : frame_(reparametrisation, options),
+      block_rows_(std::min(detail::checked_chunk(options), this->kBlockRows)),
+      dv_(detail::checked_dv(dv)),
+      options_(detail::checked(clusters)),
+      codebook_(centres, frame_),
+      store_(codebook_.size(), frame_.dimension(), dv),
+      buckets_(static_cast<std::size_t>(centres.rows())) {}
+
+template <detail::ComputeScalar S>
+void ClusterMemory<S>::append_block(const Tokens<S>& tokens) {
+  Workspace::Frame frame;
+  const auto keys = frame_.keys(frame, tokens);
+  const Index* nearest = codebook_.nearest(frame, keys.k);
+  for (Index j = 0; j < keys.size(); ++j) add(keys, j, nearest[j]);
+  size_ += tokens.size();
+}
+
+template <detail::ComputeScalar S>
+AttentionStatus ClusterMemory<S>::read_block(const Queries<S>& queries, const RowSums<S>& out) const {
+  Workspace::Frame frame;
+  const auto framed = frame_.queries(frame, queries.q);
+  detail::ClusterRead<S>(store_.summaries(), buckets_, options_).run(framed.x, out);
+  framed.finish(out);
+  return {};
+}
+
+template <detail::ComputeScalar S>
+AttentionStatus ClusterMemory<S>::advance_block(const Queries<S>& queries, const Tokens<S>& tokens,
+                                                const RowSums<S>& out) {
+  Workspace::Frame frame;
+  const Index n = tokens.size();
+  if (n == 1) {
+    append_block(tokens);
+    return read_block(queries, out);
+  }
+  const auto keys = frame_.keys(frame, tokens);
+  const bool finite = detail::all_finite<S>(tokens.k) && detail::all_finite<S>(tokens.v) &&
+                      detail::largest(keys.all_log_weights()) < std::numeric_limits<S>::infinity();
+  if (!finite) {
+    for (Index t = 0; t < n; ++t) advance_block(queries.middle(t, 1), tokens.middle(t, 1), out.middle(t, 1));
+    return {};
+  }
+  const Index d = dimension();
+  const auto store = store_.summaries();
+  const auto before = detail::ClusterSummaries<S>::of(frame, clusters(), d, dv_);
+  for (Index c = 0; c < clusters(); ++c) before.copy(c, c, store);
+  const auto framed = frame_.queries(frame, queries.q);
+  const Index* nearest = codebook_.nearest(frame, keys.k);
+  const auto after = detail::ClusterSummaries<S>::of(frame, n, d, dv_);
+  auto* const stored = frame.numbers<Index>(n);
+  for (Index j = 0; j < n; ++j) {
+    stored[j] = add(keys, j, nearest[j]) ? nearest[j] : detail::kNotStored;
+    after.copy(j, nearest[j], store);
+  }
+  size_ += n;
+  detail::ClusterRead<S> read(before, buckets_, options_);
+  read.see_tokens(n, stored, after);
+  read.run(framed.x, out);
+  framed.finish(out);
+  return {};
+}
+
+template <detail::ComputeScalar S>
+void ClusterMemory<S>::absorb(const ClusterMemory& other) {
+  codebook_.check_same(other.codebook_);
+  for (std::size_t c = 0; c < buckets_.size(); ++c) {
+    store_.summaries().merge(static_cast<Index>(c), other.store_.summaries());
+    buckets_[c].append(other.buckets_[c]);
+  }
+  size_ += other.size_;
+}
+
+template <detail::ComputeScalar S>
+bool ClusterMemory<S>::add(const detail::ClosureTokens<S>& tokens, Index j, Index c) {
+  if (tokens.log_weights[j] == -std::numeric_limits<S>::infinity()) return false;
+  store_.summaries().add(c, tokens, j);
+  buckets_[static_cast<std::size_t>(c)].push(tokens.middle(j, 1));
+  return true;
+}
+
+}  // namespace phiattn
