@@ -7,7 +7,6 @@
 #include <concepts>
 #include <functional>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 namespace phiattn {
@@ -16,9 +15,7 @@ namespace phiattn {
 /// configuration names, and to compile the operator once for all of them. Immutable; copies share the map.
 /// Cost: that of the map, and an indirect call a chunk.
 template <detail::ComputeScalar S, class Tag>
-class AnyFeatureMap : public std::conditional_t<std::same_as<Tag, LogFeatureMapTag>,
-                                                LogFeatureMapBase<AnyFeatureMap<S, Tag>, S>,
-                                                SignedFeatureMapBase<AnyFeatureMap<S, Tag>, S>> {
+class AnyFeatureMap : public FeatureMapBase<AnyFeatureMap<S, Tag>, S, Tag> {
  public:
   // That Map is another type comes first: whether this one is a map is what is being asked.
   template <class Map>
@@ -34,41 +31,27 @@ class AnyFeatureMap : public std::conditional_t<std::same_as<Tag, LogFeatureMapT
   Index feature_dimension() const { return feature_dimension_; }
   double default_scale(Index d) const { return calls_->default_scale(d); }
 
-  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                          VectorRef<S> log_scale) const requires std::same_as<Tag, LogFeatureMapTag> {
-    calls_->query(x, first, features, log_scale);
-  }
-  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                        VectorRef<S> log_scale) const requires std::same_as<Tag, LogFeatureMapTag> {
-    calls_->key(x, first, features, log_scale);
-  }
-  void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                             VectorRef<S> log_scale) const requires std::same_as<Tag, SignedFeatureMapTag> {
-    calls_->query(x, first, features, log_scale);
-  }
-  void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                           VectorRef<S> log_scale) const requires std::same_as<Tag, SignedFeatureMapTag> {
-    calls_->key(x, first, features, log_scale);
+  /// Whether the map behind it is a UniformFeatureMap.
+  bool is_uniform() const { return calls_->is_uniform; }
+
+  void features(Side side, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) const {
+    calls_->features(side, x, first, block);
   }
 
  private:
-  using Fill = std::function<void(const ConstMatrixRef<S>&, Index, MatrixRef<S>, VectorRef<S>)>;
   struct Calls {
     std::function<double(Index)> default_scale;
-    Fill query;
-    Fill key;
+    std::function<void(Side, const ConstMatrixRef<S>&, Index, FeatureBlock<S>)> features;
+    bool is_uniform;
   };
 
   template <class Map>
   static Calls calls(std::shared_ptr<const Map> map) {
-    const auto scale = [map](Index d) { return map->default_scale(d); };
-    if constexpr (LogFeatureMap<Map>) {
-      return {scale, [map](auto&&... args) { map->log_query_features(args...); },
-              [map](auto&&... args) { map->log_key_features(args...); }};
-    } else {
-      return {scale, [map](auto&&... args) { map->signed_query_features(args...); },
-              [map](auto&&... args) { map->signed_key_features(args...); }};
-    }
+    return {[map](Index d) { return map->default_scale(d); },
+            [map](Side side, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) {
+              detail::fill_features(*map, side, x, first, block);
+            },
+            UniformFeatureMap<Map>};
   }
 
   Index dimension_;
@@ -81,8 +64,5 @@ template <FeatureMap Map>
 AnyFeatureMap<typename Map::Scalar, typename Map::Kind> any_feature_map(Map map) {
   return {std::move(map)};
 }
-
-static_assert(LogFeatureMap<AnyFeatureMap<float, LogFeatureMapTag>>);
-static_assert(SignedFeatureMap<AnyFeatureMap<double, SignedFeatureMapTag>>);
 
 }  // namespace phiattn

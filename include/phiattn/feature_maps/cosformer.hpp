@@ -42,21 +42,20 @@ class CosformerFeatures : public SignedFeatureMapBase<CosformerFeatures<S>, S> {
   Index feature_dimension() const { return 2 * dimension_; }
 
   /// A row is divided by its largest coordinate, which goes to log_scale.
-  void signed_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                       VectorRef<S> log_scale) const {
+  void features(Side, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) const {
     for (Index t = 0; t < x.rows(); ++t) {
       const S size = detail::largest(x.row(t));
       if (size <= 0) {
-        features.row(t).setZero();
-        log_scale(t) = kNothing<S>;
+        block.values.row(t).setZero();
+        block.log_scale(t) = kNothing<S>;
         continue;
       }
       const double a = angle(first + t);
-      auto relu = features.row(t).head(dimension_);
+      auto relu = block.values.row(t).head(dimension_);
       relu = x.row(t).cwiseMax(S(0)) / size;
-      features.row(t).tail(dimension_) = relu * static_cast<S>(std::sin(a));
+      block.values.row(t).tail(dimension_) = relu * static_cast<S>(std::sin(a));
       relu *= static_cast<S>(std::cos(a));
-      log_scale(t) = std::log(size);
+      block.log_scale(t) = std::log(size);
     }
   }
 
@@ -70,7 +69,5 @@ class CosformerFeatures : public SignedFeatureMapBase<CosformerFeatures<S>, S> {
   Index dimension_;
   Index horizon_;
 };
-
-static_assert(SignedFeatureMap<CosformerFeatures<float>> && SignedFeatureMap<CosformerFeatures<double>>);
 
 }  // namespace phiattn

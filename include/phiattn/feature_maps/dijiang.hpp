@@ -17,11 +17,12 @@ namespace phiattn {
 namespace detail {
 
 /// The orthonormal cosine transform (DCT-II), (d, d), one frequency a row.
-inline Matrix<double> cosine_transform(Index d) {
-  const auto size = static_cast<double>(d);
-  return Matrix<double>::NullaryExpr(d, d, [size](Index j, Index i) {
-    const double angle = std::numbers::pi * static_cast<double>((2 * i + 1) * j) / (2 * size);
-    return std::sqrt((j == 0 ? 1 : 2) / size) * std::cos(angle);
+template <class S = double>
+Matrix<S> cosine_transform(Index d) {
+  const auto size = static_cast<S>(d);
+  return Matrix<S>::NullaryExpr(d, d, [size](Index j, Index i) {
+    const S angle = std::numbers::pi_v<S> * static_cast<S>((2 * i + 1) * j) / (2 * size);
+    return std::sqrt(S(j == 0 ? 1 : 2) / size) * std::cos(angle);
   });
 }
 
@@ -74,6 +75,8 @@ enum class DiJiangNormalisation {
 template <detail::ComputeScalar S>
 class DiJiangFeatures : public LogFeatureMapBase<DiJiangFeatures<S>, S> {
  public:
+  static constexpr bool kUniform = true;
+
   explicit DiJiangFeatures(Projection<S> projection,
                            DiJiangNormalisation normalisation = DiJiangNormalisation::none)
       : projection_(std::move(projection)), normalisation_(normalisation) {}
@@ -84,15 +87,15 @@ class DiJiangFeatures : public LogFeatureMapBase<DiJiangFeatures<S>, S> {
 
   const Projection<S>& projection() const { return projection_; }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
-    projection_.project(x, features);
-    log_scale.setZero();
+  void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
+    projection_.project(x, block.values);
+    block.log_scale.setZero();
     const Vector<S>& log_weights = projection_.log_weights();
     for (Index t = 0; t < x.rows(); ++t) {
-      auto row = features.row(t);
+      auto row = block.values.row(t);
       if (normalisation_ == DiJiangNormalisation::softmax) {
         const S largest = detail::largest(row);
-        log_scale(t) = -largest - std::log((row.array() - largest).exp().sum());
+        block.log_scale(t) = -largest - std::log((row.array() - largest).exp().sum());
       }
       if (log_weights.size() > 0) row += log_weights.transpose() / 2;
     }
@@ -102,7 +105,5 @@ class DiJiangFeatures : public LogFeatureMapBase<DiJiangFeatures<S>, S> {
   Projection<S> projection_;
   DiJiangNormalisation normalisation_;
 };
-
-static_assert(LogFeatureMap<DiJiangFeatures<float>> && LogFeatureMap<DiJiangFeatures<double>>);
 
 }  // namespace phiattn

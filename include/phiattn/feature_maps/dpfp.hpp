@@ -25,6 +25,8 @@ namespace phiattn {
 template <detail::ComputeScalar S>
 class DpfpFeatures : public LogFeatureMapBase<DpfpFeatures<S>, S> {
  public:
+  static constexpr bool kUniform = true;
+
   DpfpFeatures(Index d, Index nu) : dimension_(d), nu_(nu) {
     detail::check_at_least("dimension d of DpfpFeatures", d, 1);
     detail::check_at_least("nu of DpfpFeatures", nu, 1);
@@ -38,8 +40,8 @@ class DpfpFeatures : public LogFeatureMapBase<DpfpFeatures<S>, S> {
   Index nu() const { return nu_; }
   Index feature_dimension() const { return 2 * dimension_ * nu_; }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
-    log_scale.setZero();
+  void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
+    block.log_scale.setZero();
     const Index width = 2 * dimension_;
     detail::with_scratch<S>(1, width, [&](Eigen::Map<Matrix<S>> scratch) {
       auto log_r = scratch.row(0);
@@ -47,9 +49,9 @@ class DpfpFeatures : public LogFeatureMapBase<DpfpFeatures<S>, S> {
         log_r.head(dimension_) = x.row(t).unaryExpr(LogRelu{});
         log_r.tail(dimension_) = (-x.row(t)).unaryExpr(LogRelu{});
         for (Index j = 1; j <= nu_; ++j) {
-          auto block = features.row(t).segment((j - 1) * width, width);
-          block.head(j) = log_r.head(j) + log_r.tail(j);
-          block.tail(width - j) = log_r.tail(width - j) + log_r.head(width - j);
+          auto part = block.values.row(t).segment((j - 1) * width, width);
+          part.head(j) = log_r.head(j) + log_r.tail(j);
+          part.tail(width - j) = log_r.tail(width - j) + log_r.head(width - j);
         }
       }
     });
@@ -59,7 +61,5 @@ class DpfpFeatures : public LogFeatureMapBase<DpfpFeatures<S>, S> {
   Index dimension_;
   Index nu_;
 };
-
-static_assert(LogFeatureMap<DpfpFeatures<float>> && LogFeatureMap<DpfpFeatures<double>>);
 
 }  // namespace phiattn

@@ -10,7 +10,6 @@
 #include <concepts>
 #include <limits>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 namespace phiattn {
@@ -28,40 +27,31 @@ namespace phiattn {
 /// Works in models trained with it. Fails as a stand-in for softmax: relu weighs by angle and length, not by exp.
 /// Cost: that of the layer and n m calls of f for n tokens.
 template <detail::ComputeScalar S, class Tag, class F>
-class ElementwiseFeatures
-    : public std::conditional_t<std::same_as<Tag, LogFeatureMapTag>,
-                                LogFeatureMapBase<ElementwiseFeatures<S, Tag, F>, S>,
-                                SignedFeatureMapBase<ElementwiseFeatures<S, Tag, F>, S>> {
+class ElementwiseFeatures : public FeatureMapBase<ElementwiseFeatures<S, Tag, F>, S, Tag> {
  public:
+  static constexpr bool kUniform = true;
+
   ElementwiseFeatures(LinearLayer<S> layer, F f)
       : layer_(std::move(layer)), f_(std::make_shared<const F>(std::move(f))) {}
 
   Index dimension() const { return layer_.dimension(); }
   Index feature_dimension() const { return layer_.feature_dimension(); }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                    VectorRef<S> log_scale) const requires std::same_as<Tag, LogFeatureMapTag> {
-    call_each(x, features);
-    log_scale.setZero();
-  }
-
-  /// A row is divided by its largest |f|, which goes to log_scale.
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features,
-                       VectorRef<S> log_scale) const requires std::same_as<Tag, SignedFeatureMapTag> {
-    call_each(x, features);
-    for (Index t = 0; t < x.rows(); ++t) {
-      const S size = detail::largest(features.row(t).cwiseAbs());
-      log_scale(t) = size == 0 ? kNothing<S> : std::log(size);
-      if (size != 0) features.row(t) /= size;
+  /// Where f is signed, a row is divided by its largest |f|, which goes to log_scale.
+  void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
+    layer_.apply(x, block.values);
+    block.values = block.values.unaryExpr([this](S number) { return static_cast<S>((*f_)(number)); });
+    block.log_scale.setZero();
+    if constexpr (std::same_as<Tag, SignedFeatureMapTag>) {
+      for (Index t = 0; t < x.rows(); ++t) {
+        const S size = detail::largest(block.values.row(t).cwiseAbs());
+        block.log_scale(t) = size == 0 ? kNothing<S> : std::log(size);
+        if (size != 0) block.values.row(t) /= size;
+      }
     }
   }
 
  private:
-  void call_each(const ConstMatrixRef<S>& x, MatrixRef<S> features) const {
-    layer_.apply(x, features);
-    features = features.unaryExpr([this](S number) { return static_cast<S>((*f_)(number)); });
-  }
-
   LinearLayer<S> layer_;
   std::shared_ptr<const F> f_;
 };
@@ -140,10 +130,5 @@ template <detail::ComputeScalar S>
 auto sigmoid_features(LinearLayer<S> layer) {
   return log_elementwise_features<S>(std::move(layer), LogSigmoid{});
 }
-
-static_assert(LogFeatureMap<ElementwiseFeatures<float, LogFeatureMapTag, LogRelu>>);
-static_assert(LogFeatureMap<ElementwiseFeatures<double, LogFeatureMapTag, LogRelu>>);
-static_assert(SignedFeatureMap<ElementwiseFeatures<float, SignedFeatureMapTag, LogRelu>>);
-static_assert(SignedFeatureMap<ElementwiseFeatures<double, SignedFeatureMapTag, LogRelu>>);
 
 }  // namespace phiattn

@@ -15,6 +15,8 @@ namespace phiattn {
 template <detail::ComputeScalar S>
 class EluFeatures : public LogFeatureMapBase<EluFeatures<S>, S> {
  public:
+  static constexpr bool kUniform = true;
+
   explicit EluFeatures(Index d) : dimension_(d) {
     detail::check_at_least("dimension d of EluFeatures", d, 1);
   }
@@ -22,17 +24,15 @@ class EluFeatures : public LogFeatureMapBase<EluFeatures<S>, S> {
   Index dimension() const { return dimension_; }
   Index feature_dimension() const { return dimension_; }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
-    log_scale.setZero();
+  void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
+    block.log_scale.setZero();
     // One of the two terms is 0, and what 1 + x loses of a small x is a rounding error of the feature. x - x carries a
     // NaN, which min and max may drop (and makes one of an infinity).
-    features = x.array().min(S(0)) + (S(1) + x.array().max(S(0))).log() + (x.array() - x.array());
+    block.values = x.array().min(S(0)) + (S(1) + x.array().max(S(0))).log() + (x.array() - x.array());
   }
 
  private:
   Index dimension_;
 };
-
-static_assert(LogFeatureMap<EluFeatures<float>> && LogFeatureMap<EluFeatures<double>>);
 
 }  // namespace phiattn

@@ -58,14 +58,21 @@ class FourierPairFeatures : public SignedFeatureMapBase<FourierPairFeatures<S>, 
 
   const FourierPairs<S>& pairs() const { return parts_->pairs; }
 
-  void signed_query_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
-                             VectorRef<S> log_scale) const {
-    fill(pairs().query, pairs().log_beta, x, features, log_scale, parts_->phases, S(-1));
-  }
-
-  void signed_key_features(const ConstMatrixRef<S>& x, Index /*first*/, MatrixRef<S> features,
-                           VectorRef<S> log_scale) const {
-    fill(pairs().key, pairs().log_gamma, x, features, log_scale, {}, S(1));
+  void features(Side side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
+    const bool queries = side == Side::queries;
+    const Projection<S>& omega = queries ? pairs().query : pairs().key;
+    const auto& log_factor = queries ? pairs().log_beta : pairs().log_gamma;
+    const S sign = queries ? S(-1) : S(1);
+    auto cosines = block.values.leftCols(omega.rows());
+    auto sines = block.values.rightCols(omega.rows());
+    const auto amplitudes = parts_->amplitudes.array();
+    omega.project(x, cosines);
+    for (Index t = 0; t < x.rows(); ++t) {
+      if (queries && parts_->phases.size() > 0) cosines.row(t) += parts_->phases;
+      sines.row(t) = cosines.row(t).array().sin() * (sign * amplitudes);
+      cosines.row(t) = cosines.row(t).array().cos() * amplitudes;
+      block.log_scale(t) = -log_factor(x.row(t));
+    }
   }
 
  private:
@@ -91,21 +98,6 @@ class FourierPairFeatures : public SignedFeatureMapBase<FourierPairFeatures<S>, 
     RowVector<S> amplitudes;
     RowVector<S> phases;  // of size 0 if all are 0
   };
-
-  void fill(const Projection<S>& omega, const typename FourierPairs<S>::LogFactor& log_factor,
-            const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale,
-            const RowVector<S>& phases, S sign) const {
-    auto cosines = features.leftCols(omega.rows());
-    auto sines = features.rightCols(omega.rows());
-    const auto amplitudes = parts_->amplitudes.array();
-    omega.project(x, cosines);
-    for (Index t = 0; t < x.rows(); ++t) {
-      if (phases.size() > 0) cosines.row(t) += phases;
-      sines.row(t) = cosines.row(t).array().sin() * (sign * amplitudes);
-      cosines.row(t) = cosines.row(t).array().cos() * amplitudes;
-      log_scale(t) = -log_factor(x.row(t));
-    }
-  }
 
   std::shared_ptr<const Parts> parts_;
 };
@@ -161,9 +153,5 @@ class ExponentialPairFeatures : public FourierPairFeatures<S> {
 
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 };
-
-static_assert(SignedFeatureMap<FourierPairFeatures<float>> && SignedFeatureMap<FourierPairFeatures<double>>);
-static_assert(SignedFeatureMap<ExponentialPairFeatures<float>> &&
-              SignedFeatureMap<ExponentialPairFeatures<double>>);
 
 }  // namespace phiattn

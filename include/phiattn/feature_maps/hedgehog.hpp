@@ -27,6 +27,8 @@ enum class HedgehogNormalisation { none, softmax };
 template <detail::ComputeScalar S>
 class HedgehogFeatures : public LogFeatureMapBase<HedgehogFeatures<S>, S> {
  public:
+  static constexpr bool kUniform = true;
+
   explicit HedgehogFeatures(LinearLayer<S> layer,
                             HedgehogNormalisation normalisation = HedgehogNormalisation::none)
       : layer_(std::move(layer)), normalisation_(normalisation) {}
@@ -34,15 +36,15 @@ class HedgehogFeatures : public LogFeatureMapBase<HedgehogFeatures<S>, S> {
   Index dimension() const { return layer_.dimension(); }
   Index feature_dimension() const { return 2 * layer_.feature_dimension(); }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
+  void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
     const Index m = layer_.feature_dimension();
-    layer_.apply(x, features.leftCols(m));
-    features.rightCols(m) = -features.leftCols(m);
-    log_scale.setZero();
+    layer_.apply(x, block.values.leftCols(m));
+    block.values.rightCols(m) = -block.values.leftCols(m);
+    block.log_scale.setZero();
     if (normalisation_ == HedgehogNormalisation::none) return;
     for (Index t = 0; t < x.rows(); ++t) {
-      subtract_log_sum(features.row(t).head(m));
-      subtract_log_sum(features.row(t).tail(m));
+      subtract_log_sum(block.values.row(t).head(m));
+      subtract_log_sum(block.values.row(t).tail(m));
     }
   }
 
@@ -57,7 +59,5 @@ class HedgehogFeatures : public LogFeatureMapBase<HedgehogFeatures<S>, S> {
   LinearLayer<S> layer_;
   HedgehogNormalisation normalisation_;
 };
-
-static_assert(LogFeatureMap<HedgehogFeatures<float>> && LogFeatureMap<HedgehogFeatures<double>>);
 
 }  // namespace phiattn

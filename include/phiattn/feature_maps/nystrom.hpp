@@ -7,7 +7,6 @@
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/scratch.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>
-#include <phiattn/kernels/exponential.hpp>
 
 #include <Eigen/Eigenvalues>
 #include <algorithm>
@@ -61,6 +60,8 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
   using Scalar = typename K::Scalar;
   using S = Scalar;
 
+  static constexpr bool kUniform = true;
+
   NystromFeatures(K kernel, const Input<double>& landmarks, const NystromOptions& options = {})
       : kernel_(std::move(kernel)), scale_(options.scale.value_or(kernel_.default_scale(landmarks.cols()))) {
     detail::check_at_least("rows of the landmarks", landmarks.rows(), 1);
@@ -79,20 +80,20 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
   double default_scale(Index) const { return scale_; }
 
   /// Some tokens at a time, so that their similarities fit the stack.
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
+  void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
     const Index m = feature_dimension();
     const Index together = std::max<Index>(1, detail::kStackScratch<S> / m);
     for (Index begin = 0; begin < x.rows(); begin += together) {
       const Index n = std::min(together, x.rows() - begin);
       detail::with_scratch<S>(n, m, [&](Eigen::Map<Matrix<S>> a) {
-        kernel_.log_similarity(x.middleRows(begin, n), parts_->landmarks, a);
+        kernel_similarity(x.middleRows(begin, n), parts_->landmarks, a);
         for (Index t = 0; t < n; ++t) {
           a.row(t) -= parts_->log_s;
           const S shift = std::max(detail::largest(a.row(t)), kNothing<S>);
           detail::exp_shifted(a.row(t), shift);
-          log_scale(begin + t) = shift;
+          block.log_scale(begin + t) = shift;
         }
-        detail::multiply<S>(a, parts_->inverse_root, features.middleRows(begin, n));
+        detail::multiply<S>(a, parts_->inverse_root, block.values.middleRows(begin, n));
       });
     }
   }
@@ -104,13 +105,19 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
     Matrix<S> inverse_root;  // (C + jitter I)^{-1/2}, symmetric
   };
 
+  void kernel_similarity(const ConstMatrixRef<S>& x, const ConstMatrixRef<S>& landmarks,
+                         MatrixRef<S> tile) const {
+    Vector<S> unused;
+    detail::fill_similarity<K, S>(kernel_, x, landmarks, tile, unused);
+  }
+
   Parts prepare(const Input<double>& landmarks, double jitter) const {
     const Index m = landmarks.rows();
     Matrix<double> scaled(m, landmarks.cols());
     landmarks.load(0, std::sqrt(scale_), scaled);
     Parts parts{scaled.template cast<S>(), {}, {}};
     Matrix<S> log_similarity(m, m);
-    kernel_.log_similarity(parts.landmarks, parts.landmarks, log_similarity);
+    kernel_similarity(parts.landmarks, parts.landmarks, log_similarity);
     parts.log_s = log_similarity.diagonal().transpose() / 2;
 
     const Matrix<double> log_c = log_similarity.template cast<double>();
@@ -137,8 +144,5 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
   double scale_;
   std::shared_ptr<const Parts> parts_;
 };
-
-static_assert(SignedFeatureMap<NystromFeatures<ExponentialKernel<float>>>);
-static_assert(SignedFeatureMap<NystromFeatures<ExponentialKernel<double>>>);
 
 }  // namespace phiattn

@@ -24,6 +24,8 @@ namespace phiattn {
 template <detail::ComputeScalar S>
 class PositiveRandomFeatures : public LogFeatureMapBase<PositiveRandomFeatures<S>, S> {
  public:
+  static constexpr bool kUniform = true;
+
   explicit PositiveRandomFeatures(Projection<S> omega) : omega_(std::move(omega)) {}
 
   /// @param omega  (m, d), one frequency a row; any Eigen matrix
@@ -36,20 +38,18 @@ class PositiveRandomFeatures : public LogFeatureMapBase<PositiveRandomFeatures<S
 
   const Projection<S>& projection() const { return omega_; }
 
-  void log_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
-    omega_.project(x, features);
+  void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
+    omega_.project(x, block.values);
     const S log_root_m = std::log(static_cast<S>(feature_dimension())) / 2;
     const Vector<S>& log_weights = omega_.log_weights();
     for (Index t = 0; t < x.rows(); ++t) {
-      if (log_weights.size() > 0) features.row(t) += log_weights.transpose() / 2;
-      log_scale(t) = -x.row(t).squaredNorm() / 2 - log_root_m;
+      if (log_weights.size() > 0) block.values.row(t) += log_weights.transpose() / 2;
+      block.log_scale(t) = -x.row(t).squaredNorm() / 2 - log_root_m;
     }
   }
 
  private:
   Projection<S> omega_;
 };
-
-static_assert(LogFeatureMap<PositiveRandomFeatures<float>> && LogFeatureMap<PositiveRandomFeatures<double>>);
 
 }  // namespace phiattn

@@ -28,6 +28,8 @@ namespace phiattn {
 template <detail::ComputeScalar S>
 class RandomFourierFeatures : public SignedFeatureMapBase<RandomFourierFeatures<S>, S> {
  public:
+  static constexpr bool kUniform = true;
+
   explicit RandomFourierFeatures(Projection<S> omega)
       : omega_(std::move(omega)), amplitude_(RowVector<S>::Ones(omega_.rows())) {
     if (omega_.log_weights().size() > 0)
@@ -45,23 +47,20 @@ class RandomFourierFeatures : public SignedFeatureMapBase<RandomFourierFeatures<
 
   const Projection<S>& projection() const { return omega_; }
 
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
-    auto cosines = features.leftCols(omega_.rows());
-    auto sines = features.rightCols(omega_.rows());
+  void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
+    auto cosines = block.values.leftCols(omega_.rows());
+    auto sines = block.values.rightCols(omega_.rows());
     omega_.project(x, cosines);
     for (Index t = 0; t < x.rows(); ++t) {
       sines.row(t) = cosines.row(t).array().sin() * amplitude_.array();
       cosines.row(t) = cosines.row(t).array().cos() * amplitude_.array();
     }
-    log_scale.setZero();
+    block.log_scale.setZero();
   }
 
  private:
   Projection<S> omega_;
   RowVector<S> amplitude_;
 };
-
-static_assert(SignedFeatureMap<RandomFourierFeatures<float>> &&
-              SignedFeatureMap<RandomFourierFeatures<double>>);
 
 }  // namespace phiattn

@@ -113,7 +113,4 @@ class RandomMaclaurinFeatures : public SketchedPolynomial<RandomMaclaurinFeature
   std::shared_ptr<const Parts> parts_;
 };
 
-static_assert(SignedFeatureMap<RandomMaclaurinFeatures<float>> &&
-              SignedFeatureMap<RandomMaclaurinFeatures<double>>);
-
 }  // namespace phiattn

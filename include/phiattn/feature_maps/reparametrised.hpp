@@ -5,25 +5,15 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/scratch.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>
-#include <phiattn/feature_maps/positive_random.hpp>
 #include <phiattn/reparametrisation/reparametrisation.hpp>
 #include <phiattn/reparametrisation/scaled_side.hpp>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 namespace phiattn {
-
-namespace detail {
-
-template <class Derived, class Map>
-using BaseLike = std::conditional_t<LogFeatureMap<Map>, LogFeatureMapBase<Derived, typename Map::Scalar>,
-                                    SignedFeatureMapBase<Derived, typename Map::Scalar>>;
-
-}  // namespace detail
 
 /// A feature map that sees reparametrised queries and keys, with the terms that make up for it:
 ///
@@ -37,7 +27,7 @@ using BaseLike = std::conditional_t<LogFeatureMap<Map>, LogFeatureMapBase<Derive
 /// @throws std::invalid_argument  if the two differ in dimension, or if the scale is not positive and finite
 /// Cost: that of `map`, and O(n d) for n tokens, or 2 n d^2 flops where the linear part is not diagonal.
 template <FeatureMap Map>
-class Reparametrised : public detail::BaseLike<Reparametrised<Map>, Map> {
+class Reparametrised : public FeatureMapBase<Reparametrised<Map>, typename Map::Scalar, typename Map::Kind> {
  public:
   using Scalar = typename Map::Scalar;
   using S = Scalar;
@@ -57,28 +47,19 @@ class Reparametrised : public detail::BaseLike<Reparametrised<Map>, Map> {
   Index feature_dimension() const { return map_.feature_dimension(); }
   double default_scale(Index) const { return scale_; }
 
-  void log_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                          VectorRef<S> log_scale) const requires LogFeatureMap<Map> {
-    fill(sides_->query, x, first, features, log_scale,
-         [this](auto&&... args) { map_.log_query_features(args...); });
-  }
-
-  void log_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                        VectorRef<S> log_scale) const requires LogFeatureMap<Map> {
-    fill(sides_->key, x, first, features, log_scale,
-         [this](auto&&... args) { map_.log_key_features(args...); });
-  }
-
-  void signed_query_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                             VectorRef<S> log_scale) const requires SignedFeatureMap<Map> {
-    fill(sides_->query, x, first, features, log_scale,
-         [this](auto&&... args) { map_.signed_query_features(args...); });
-  }
-
-  void signed_key_features(const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-                           VectorRef<S> log_scale) const requires SignedFeatureMap<Map> {
-    fill(sides_->key, x, first, features, log_scale,
-         [this](auto&&... args) { map_.signed_key_features(args...); });
+  /// Some tokens at a time, so that x' fits the stack.
+  void features(Side given, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) const {
+    const detail::ScaledSide<S>& side = given == Side::queries ? sides_->query : sides_->key;
+    const Index together = std::max<Index>(1, detail::kStackScratch<S> / (2 * x.cols()));
+    for (Index begin = 0; begin < x.rows(); begin += together) {
+      const Index n = std::min(together, x.rows() - begin);
+      detail::with_scratch<S>(2 * n, x.cols(), [&](Eigen::Map<Matrix<S>> scratch) {
+        auto moved = side.is_diagonal() ? scratch.topRows(n) : scratch.bottomRows(n);
+        side.transform(x.middleRows(begin, n), moved, scratch.topRows(n));
+        detail::fill_features<Map, S>(map_, given, scratch.topRows(n), first + begin, block.middle(begin, n));
+      });
+    }
+    side.add_log_factors(x, block.log_scale);
   }
 
  private:
@@ -87,29 +68,9 @@ class Reparametrised : public detail::BaseLike<Reparametrised<Map>, Map> {
     detail::ScaledSide<S> key;
   };
 
-  /// Some tokens at a time, so that x' fits the stack.
-  template <class MapFeatures>
-  void fill(const detail::ScaledSide<S>& side, const ConstMatrixRef<S>& x, Index first, MatrixRef<S> features,
-            VectorRef<S> log_scale, const MapFeatures& map_features) const {
-    const Index together = std::max<Index>(1, detail::kStackScratch<S> / (2 * x.cols()));
-    for (Index begin = 0; begin < x.rows(); begin += together) {
-      const Index n = std::min(together, x.rows() - begin);
-      detail::with_scratch<S>(2 * n, x.cols(), [&](Eigen::Map<Matrix<S>> scratch) {
-        auto moved = side.is_diagonal() ? scratch.topRows(n) : scratch.bottomRows(n);
-        side.transform(x.middleRows(begin, n), moved, scratch.topRows(n));
-        map_features(scratch.topRows(n), first + begin, features.middleRows(begin, n),
-                     log_scale.segment(begin, n));
-      });
-    }
-    side.add_log_factors(x, log_scale);
-  }
-
   Map map_;
   double scale_;
   std::shared_ptr<const Sides> sides_;
 };
-
-static_assert(LogFeatureMap<Reparametrised<PositiveRandomFeatures<float>>>);
-static_assert(LogFeatureMap<Reparametrised<PositiveRandomFeatures<double>>>);
 
 }  // namespace phiattn

@@ -37,12 +37,14 @@ inline Vector<double> polynomial_coefficients(TensorPower family, Index n) {
 template <class Derived, detail::ComputeScalar S>
 class SketchedPolynomial : public SignedFeatureMapBase<Derived, S> {
  public:
+  static constexpr bool kUniform = true;
+
   Index dimension() const { return dimension_; }
   Index degree() const { return coefficients_.size() - 1; }
   Index feature_dimension() const { return feature_dimension_; }
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
+  void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
     const Index n = degree(), d = dimension_, own = n + 1 + d;
     const Index columns = own + derived().scratch_columns();
     const Index together = std::max<Index>(1, detail::kStackScratch<S> / columns);
@@ -51,13 +53,13 @@ class SketchedPolynomial : public SignedFeatureMapBase<Derived, S> {
       detail::with_scratch<S>(count, columns, [&](Eigen::Map<Matrix<S>> scratch) {
         auto powers = scratch.leftCols(n + 1);
         auto y = scratch.middleCols(n + 1, d);
-        auto out = features.middleRows(begin, count);
+        auto out = block.values.middleRows(begin, count);
         for (Index t = 0; t < count; ++t) {
           const S norm = x.row(begin + t).norm();
           const S s = norm > 1 ? norm : S(1);
           y.row(t) = x.row(begin + t) / s;
           for (Index j = 0; j <= n; ++j) powers(t, j) = std::pow(s, static_cast<S>(j - n));
-          log_scale(begin + t) = static_cast<S>(n) * std::log(s);
+          block.log_scale(begin + t) = static_cast<S>(n) * std::log(s);
           out(t, 0) = powers(t, 0);
           out.row(t).segment(1, d) = root_coefficient(1) * powers(t, 1) * y.row(t);
         }

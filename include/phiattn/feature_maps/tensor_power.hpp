@@ -40,6 +40,8 @@ enum class TensorPower { taylor, exponential_limit };
 template <detail::ComputeScalar S>
 class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, S> {
  public:
+  static constexpr bool kUniform = true;
+
   /// @throws std::invalid_argument  if d < 1, n < 0, or n < 1 for the exponential limit
   /// @throws std::length_error      if there were more than kMaxFeatureDimension features
   TensorPowerFeatures(TensorPower family, Index d, Index n, TensorLayout layout = TensorLayout::symmetric)
@@ -59,10 +61,10 @@ class TensorPowerFeatures : public SignedFeatureMapBase<TensorPowerFeatures<S>, 
   Index feature_dimension() const { return feature_dimension_; }
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
+  void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
     detail::with_scratch<S>(1, dimension_, [&](Eigen::Map<Matrix<S>> scratch) {
       for (Index t = 0; t < x.rows(); ++t)
-        log_scale(t) = fill_row(x.row(t), scratch.row(0), features.row(t).data());
+        block.log_scale(t) = fill_row(x.row(t), scratch.row(0), block.values.row(t).data());
     });
   }
 
@@ -218,9 +220,5 @@ class ExponentialLimitFeatures : public TensorPowerFeatures<S> {
   ExponentialLimitFeatures(Index d, Index n, TensorLayout layout = TensorLayout::symmetric)
       : TensorPowerFeatures<S>(TensorPower::exponential_limit, d, n, layout) {}
 };
-
-static_assert(SignedFeatureMap<TaylorFeatures<float>> && SignedFeatureMap<TaylorFeatures<double>>);
-static_assert(SignedFeatureMap<ExponentialLimitFeatures<float>> &&
-              SignedFeatureMap<ExponentialLimitFeatures<double>>);
 
 }  // namespace phiattn

@@ -173,7 +173,4 @@ class TensorSketchFeatures : public SketchedPolynomial<TensorSketchFeatures<S>, 
   std::shared_ptr<const std::vector<detail::TensorSketch<S>>> sketches_;
 };
 
-static_assert(SignedFeatureMap<TensorSketchFeatures<float>> &&
-              SignedFeatureMap<TensorSketchFeatures<double>>);
-
 }  // namespace phiattn

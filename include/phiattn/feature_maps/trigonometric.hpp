@@ -30,6 +30,8 @@ namespace phiattn {
 template <detail::ComputeScalar S>
 class TrigonometricFeatures : public SignedFeatureMapBase<TrigonometricFeatures<S>, S> {
  public:
+  static constexpr bool kUniform = true;
+
   explicit TrigonometricFeatures(Projection<S> omega) : fourier_(std::move(omega)) {}
 
   /// @param omega  any Eigen matrix
@@ -43,16 +45,13 @@ class TrigonometricFeatures : public SignedFeatureMapBase<TrigonometricFeatures<
 
   const Projection<S>& projection() const { return fourier_.projection(); }
 
-  void signed_features(const ConstMatrixRef<S>& x, MatrixRef<S> features, VectorRef<S> log_scale) const {
-    fourier_.signed_features(x, features, log_scale);
-    for (Index t = 0; t < x.rows(); ++t) log_scale(t) += x.row(t).squaredNorm() / 2;
+  void features(Side side, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) const {
+    fourier_.features(side, x, first, block);
+    for (Index t = 0; t < x.rows(); ++t) block.log_scale(t) += x.row(t).squaredNorm() / 2;
   }
 
  private:
   RandomFourierFeatures<S> fourier_;
 };
-
-static_assert(SignedFeatureMap<TrigonometricFeatures<float>> &&
-              SignedFeatureMap<TrigonometricFeatures<double>>);
 
 }  // namespace phiattn

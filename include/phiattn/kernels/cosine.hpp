@@ -5,6 +5,7 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/scratch.hpp>
+#include <phiattn/former_calls.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <cmath>
@@ -19,7 +20,7 @@ namespace phiattn {
 /// @throws std::invalid_argument  if the temperature is not finite
 /// Cost of attention with it: 2 n_q n_k (d + dv) flops and n_q n_k exponentials.
 template <detail::ComputeScalar S>
-class CosineKernel {
+class CosineKernel : public detail::FormerKernelCalls<CosineKernel<S>, S> {
  public:
   using Scalar = S;
   using Kind = LogKernelTag;
@@ -33,7 +34,7 @@ class CosineKernel {
 
   static double default_scale(Index) { return 1; }
 
-  void log_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile) const {
+  void similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile) const {
     detail::with_scratch<S>(k.rows(), k.cols(), [&](Eigen::Map<Matrix<S>> directions) {
       for (Index j = 0; j < k.rows(); ++j) directions.row(j) = k.row(j) / norm_or_one(k.row(j));
       detail::multiply_transposed<S>(q, directions, tile);
@@ -53,7 +54,5 @@ class CosineKernel {
 
   S temperature_;
 };
-
-static_assert(LogKernel<CosineKernel<float>> && LogKernel<CosineKernel<double>>);
 
 }  // namespace phiattn

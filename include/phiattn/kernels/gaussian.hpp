@@ -5,6 +5,7 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/scratch.hpp>
+#include <phiattn/former_calls.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <cmath>
@@ -19,7 +20,7 @@ namespace phiattn {
 /// Cost of attention with it: 2 n_q n_k (d + dv) flops and n_q n_k exponentials. The distance comes from q . k and the
 /// norms: the error of its square is of the order eps (|q|^2 + |k|^2), and these must be representable over sigma^2.
 template <detail::ComputeScalar S>
-class GaussianKernel {
+class GaussianKernel : public detail::FormerKernelCalls<GaussianKernel<S>, S> {
  public:
   using Scalar = S;
   using Kind = LogKernelTag;
@@ -32,7 +33,7 @@ class GaussianKernel {
 
   static double default_scale(Index) { return 1; }
 
-  void log_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile) const {
+  void similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile) const {
     detail::multiply_transposed<S>(q, k, tile);
     detail::with_scratch<S>(1, k.rows(), [&](Eigen::Map<Matrix<S>> half_norms) {
       half_norms = k.rowwise().squaredNorm().transpose() / 2;
@@ -46,7 +47,5 @@ class GaussianKernel {
  private:
   S inverse_variance_;
 };
-
-static_assert(LogKernel<GaussianKernel<float>> && LogKernel<GaussianKernel<double>>);
 
 }  // namespace phiattn

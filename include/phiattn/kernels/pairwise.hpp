@@ -2,6 +2,7 @@
 
 // Any function of a query and a key as a kernel. Next: reparametrisation/reparametrisation.hpp.
 
+#include <phiattn/former_calls.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <concepts>
@@ -20,7 +21,7 @@ concept PairwiseFunction = requires(const F& f, const ConstMatrixRef<S>& x) {
 /// A user's own similarity, called once a pair: made by log_kernel and signed_kernel.
 /// Cost of attention with it: n_q n_k calls beside 2 n_q n_k dv flops; a kernel of its own works on tiles.
 template <detail::ComputeScalar S, class Tag, PairwiseFunction<S> F>
-class PairwiseKernel {
+class PairwiseKernel : public detail::FormerKernelCalls<PairwiseKernel<S, Tag, F>, S> {
  public:
   using Scalar = S;
   using Kind = Tag;
@@ -29,13 +30,13 @@ class PairwiseKernel {
 
   static double default_scale(Index) { return 1; }
 
-  void log_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k,
-                      MatrixRef<S> tile) const requires std::same_as<Tag, LogKernelTag> {
+  void similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k,
+                  MatrixRef<S> tile) const requires std::same_as<Tag, LogKernelTag> {
     call_pairs(q, k, tile);
   }
 
-  void signed_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile,
-                         VectorRef<S> log_scale) const requires std::same_as<Tag, SignedKernelTag> {
+  void similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile,
+                  VectorRef<S> log_scale) const requires std::same_as<Tag, SignedKernelTag> {
     call_pairs(q, k, tile);
     log_scale.setZero();
   }
@@ -62,17 +63,5 @@ template <detail::ComputeScalar S, PairwiseFunction<S> F>
 PairwiseKernel<S, SignedKernelTag, F> signed_kernel(F f) {
   return PairwiseKernel<S, SignedKernelTag, F>(std::move(f));
 }
-
-namespace detail {
-
-template <class S>
-using PairFunctionPointer = S (*)(const RowVector<S>&, const RowVector<S>&);
-
-}  // namespace detail
-
-static_assert(LogKernel<PairwiseKernel<float, LogKernelTag, detail::PairFunctionPointer<float>>>);
-static_assert(LogKernel<PairwiseKernel<double, LogKernelTag, detail::PairFunctionPointer<double>>>);
-static_assert(SignedKernel<PairwiseKernel<float, SignedKernelTag, detail::PairFunctionPointer<float>>>);
-static_assert(SignedKernel<PairwiseKernel<double, SignedKernelTag, detail::PairFunctionPointer<double>>>);
 
 }  // namespace phiattn

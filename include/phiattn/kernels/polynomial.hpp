@@ -5,6 +5,7 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/scratch.hpp>
+#include <phiattn/former_calls.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <cmath>
@@ -21,7 +22,7 @@ namespace phiattn {
 /// @throws std::invalid_argument  if n < 0 (taylor) or n < 1 (exponential_limit)
 /// Cost of attention with it: 2 n_q n_k (d + dv + n) flops (taylor) or 2 n_q n_k (d + dv + log2 n).
 template <detail::ComputeScalar S>
-class PolynomialKernel {
+class PolynomialKernel : public detail::FormerKernelCalls<PolynomialKernel<S>, S> {
  public:
   using Scalar = S;
   using Kind = SignedKernelTag;
@@ -40,8 +41,8 @@ class PolynomialKernel {
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 
   /// Every row is divided by s^n, s = max(1, largest |base of the power| in it), so that no power overflows.
-  void signed_similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile,
-                         VectorRef<S> log_scale) const {
+  void similarity(const ConstMatrixRef<S>& q, const ConstMatrixRef<S>& k, MatrixRef<S> tile,
+                  VectorRef<S> log_scale) const {
     detail::multiply_transposed<S>(q, k, tile);
     detail::with_scratch<S>(1, tile.cols(), [&](Eigen::Map<Matrix<S>> scratch) {
       for (Index t = 0; t < tile.rows(); ++t) {
@@ -90,7 +91,5 @@ class PolynomialKernel {
   Index degree_;
   Family family_;
 };
-
-static_assert(SignedKernel<PolynomialKernel<float>> && SignedKernel<PolynomialKernel<double>>);
 
 }  // namespace phiattn
