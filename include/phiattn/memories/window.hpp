@@ -94,7 +94,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
       const Tokens<S> tokens = detail::MemoryLoops<S>::load(frame, k, v, {}, from, root_scale,
                                                             frame.template rows<S>(to - from, k.cols()));
       const auto near = RowSums<S>::of(frame, n, v.cols());
-      attend_near(queries, tokens, {band.first + row - from, band.last + row - from}, near);
+      attend_near(queries, tokens, BandMask{band.first + row - from, band.last + row - from}, near);
       combine(near, results);
       door.take(row, near);
     };
