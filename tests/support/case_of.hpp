@@ -7,36 +7,6 @@
 
 namespace laws {
 
-template <class S>
-template <class M>
-struct Memory<S>::Model : Concept {
-  explicit Model(M m) : memory(std::move(m)) {}
-  std::unique_ptr<Concept> clone() const override { return std::make_unique<Model>(*this); }
-  void append(const Input<S>& k, const Input<S>& v) override { memory.append(k, v); }
-  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) override {
-    memory.append(k, v, log_weights);
-  }
-  Matrix<S> read(const Input<S>& q, Index first) const override { return memory.read(q, first); }
-  AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first) const override {
-    return memory.read(q, out, first);
-  }
-  Partial<S> read_partial(const Input<S>& q, Index first) const override {
-    return memory.read_partial(q, first);
-  }
-  Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v) override {
-    return memory.advance(q, k, v);
-  }
-  AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v,
-                          const Output<S>& out) override {
-    return memory.advance(q, k, v, out);
-  }
-  void merge(const Concept& other) override { memory.merge(dynamic_cast<const Model&>(other).memory); }
-  Index size() const override { return memory.size(); }
-  Index value_dimension() const override { return memory.value_dimension(); }
-
-  M memory;
-};
-
 template <class F>
 struct MemoryFor {
   using type = phiattn::KeyValueCache<F>;

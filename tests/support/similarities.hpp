@@ -2,10 +2,9 @@
 // each of them. They are listed in laws/cases_*.cpp; a new one is a line there.
 #pragma once
 
-#include <phiattn/attention/memory.hpp>
+#include <phiattn/attention/any_memory.hpp>
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,67 +21,8 @@ using phiattn::Matrix;
 using phiattn::Output;
 using phiattn::Partial;
 
-/// Any memory of the library, as a value.
 template <class S>
-class Memory {
- public:
-  using Scalar = S;
-
-  // That M is another type comes first: whether this one is a memory is what is being asked.
-  template <class M>
-  requires(!std::same_as<M, Memory>) && phiattn::Memory<M> explicit Memory(M memory)
-      : model_(std::make_unique<Model<M>>(std::move(memory))) {}  // Model: support/case_of.hpp
-
-  Memory(const Memory& other) : model_(other.model_->clone()) {}
-  Memory(Memory&&) = default;
-  Memory& operator=(Memory other) {
-    model_ = std::move(other.model_);
-    return *this;
-  }
-  ~Memory() = default;
-
-  void append(const Input<S>& k, const Input<S>& v) { model_->append(k, v); }
-  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) {
-    model_->append(k, v, log_weights);
-  }
-  Matrix<S> read(const Input<S>& q, Index first = 0) const { return model_->read(q, first); }
-  AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first = 0) const {
-    return model_->read(q, out, first);
-  }
-  Partial<S> read_partial(const Input<S>& q, Index first = 0) const { return model_->read_partial(q, first); }
-  Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v) {
-    return model_->advance(q, k, v);
-  }
-  AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out) {
-    return model_->advance(q, k, v, out);
-  }
-  /// Of the same kind.
-  void merge(const Memory& other) { model_->merge(*other.model_); }
-  Index size() const { return model_->size(); }
-  Index value_dimension() const { return model_->value_dimension(); }
-
- private:
-  struct Concept {
-    virtual ~Concept() = default;
-    virtual std::unique_ptr<Concept> clone() const = 0;
-    virtual void append(const Input<S>& k, const Input<S>& v) = 0;
-    virtual void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) = 0;
-    virtual Matrix<S> read(const Input<S>& q, Index first) const = 0;
-    virtual AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first) const = 0;
-    virtual Partial<S> read_partial(const Input<S>& q, Index first) const = 0;
-    virtual Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v) = 0;
-    virtual AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v,
-                                    const Output<S>& out) = 0;
-    virtual void merge(const Concept& other) = 0;
-    virtual Index size() const = 0;
-    virtual Index value_dimension() const = 0;
-  };
-
-  template <class M>
-  struct Model;
-
-  std::unique_ptr<Concept> model_;
-};
+using Memory = phiattn::AnyMemory<S>;
 
 static_assert(phiattn::Memory<Memory<float>> && phiattn::Memory<Memory<double>>);
 
