@@ -2,7 +2,6 @@
 
 // All of phiattn. The rooms, in the order the data walks:
 
-#include <phiattn/core/calibration.hpp>
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/input.hpp>
@@ -22,12 +21,10 @@
 #include <phiattn/kernels/pairwise.hpp>
 #include <phiattn/kernels/polynomial.hpp>
 
-#include <phiattn/reparametrisation/calibration.hpp>
 #include <phiattn/reparametrisation/reparametrisation.hpp>
 
 #include <phiattn/projection/directions.hpp>
 #include <phiattn/projection/favor_plusplus.hpp>
-#include <phiattn/projection/importance.hpp>
 #include <phiattn/projection/projection.hpp>
 #include <phiattn/projection/radii.hpp>
 
@@ -40,7 +37,6 @@
 #include <phiattn/feature_maps/feature_map_base.hpp>
 #include <phiattn/feature_maps/fourier_pairs.hpp>
 #include <phiattn/feature_maps/hedgehog.hpp>
-#include <phiattn/feature_maps/landmarks.hpp>
 #include <phiattn/feature_maps/nystrom.hpp>
 #include <phiattn/feature_maps/positive_random.hpp>
 #include <phiattn/feature_maps/random_fourier.hpp>
@@ -59,10 +55,15 @@
 
 #include <phiattn/memories/closure_mixture.hpp>
 #include <phiattn/memories/cluster_memory.hpp>
-#include <phiattn/memories/codebook.hpp>
 #include <phiattn/memories/forgetful_memory.hpp>
 #include <phiattn/memories/gaussian_closure.hpp>
 #include <phiattn/memories/window.hpp>
+
+#include <phiattn/fitting/balancing.hpp>
+#include <phiattn/fitting/favor_plusplus.hpp>
+#include <phiattn/fitting/importance.hpp>
+#include <phiattn/fitting/k_means.hpp>
+#include <phiattn/fitting/landmarks.hpp>
 
 #include <phiattn/analysis/cheapest_memory.hpp>
 #include <phiattn/analysis/error.hpp>

@@ -1,6 +1,6 @@
 #include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/fitting/importance.hpp>
 #include <phiattn/projection/favor_plusplus.hpp>
-#include <phiattn/projection/importance.hpp>
 #include <phiattn/projection/projection.hpp>
 
 #include "support/case_of.hpp"

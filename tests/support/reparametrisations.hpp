@@ -2,7 +2,7 @@
 #pragma once
 
 #include <phiattn/core/random.hpp>
-#include <phiattn/reparametrisation/calibration.hpp>
+#include <phiattn/fitting/balancing.hpp>
 
 #include <cmath>
 #include <cstdint>

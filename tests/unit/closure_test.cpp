@@ -2,9 +2,9 @@
 
 #include <phiattn/analysis/error.hpp>
 #include <phiattn/attention/attention.hpp>
+#include <phiattn/fitting/balancing.hpp>
 #include <phiattn/memories/closure_mixture.hpp>
 #include <phiattn/memories/gaussian_closure.hpp>
-#include <phiattn/reparametrisation/calibration.hpp>
 
 #include <cmath>
 #include <limits>

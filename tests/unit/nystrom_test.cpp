@@ -1,7 +1,7 @@
 // Nystrom features against the projection that they stand for, and the choice of landmarks.
 #include <phiattn/attention/attention.hpp>
-#include <phiattn/feature_maps/landmarks.hpp>
 #include <phiattn/feature_maps/nystrom.hpp>
+#include <phiattn/fitting/landmarks.hpp>
 #include <phiattn/kernels/exponential.hpp>
 #include <phiattn/kernels/gaussian.hpp>
 #include <phiattn/kernels/pairwise.hpp>

@@ -1,8 +1,8 @@
 // Reparametrisations: the attention they leave alone, and the numbers they are fitted to.
 
 #include <phiattn/attention/key_value_cache.hpp>
+#include <phiattn/fitting/balancing.hpp>
 #include <phiattn/kernels/exponential.hpp>
-#include <phiattn/reparametrisation/calibration.hpp>
 
 #include <limits>
 #include <stdexcept>

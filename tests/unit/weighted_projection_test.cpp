@@ -2,8 +2,8 @@
 
 #include <phiattn/attention/attention.hpp>
 #include <phiattn/feature_maps/positive_random.hpp>
-#include <phiattn/projection/favor_plusplus.hpp>
-#include <phiattn/projection/importance.hpp>
+#include <phiattn/fitting/favor_plusplus.hpp>
+#include <phiattn/fitting/importance.hpp>
 
 #include <cmath>
 #include <functional>

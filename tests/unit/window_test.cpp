@@ -3,6 +3,7 @@
 #include <phiattn/analysis/cheapest_memory.hpp>
 #include <phiattn/feature_maps/elu.hpp>
 #include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/fitting/k_means.hpp>
 #include <phiattn/memories/cluster_memory.hpp>
 #include <phiattn/memories/forgetful_memory.hpp>
 #include <phiattn/memories/gaussian_closure.hpp>

@@ -18,21 +18,19 @@ namespace detail {
 
 /// The singular values of `a`, descending, to about n eps of the largest. Householder reflections make it bidiagonal;
 /// +-s_i are the eigenvalues of the symmetric tridiagonal matrix with 0 on its diagonal and, beside it, both diagonals of
-/// the bidiagonal one, interleaved (Golub and Kahan 1965). Eigen's BDCSVD takes five times as long to compile; a template,
-/// so that those who do not call it compile neither.
-template <class Derived>
-Vector<double> singular_values(const Eigen::MatrixBase<Derived>& matrix) {
-  Eigen::MatrixXd a = matrix;
+/// the bidiagonal one, interleaved (Golub and Kahan 1965). Eigen's BDCSVD takes five times as long to compile.
+template <class S>
+Vector<S> singular_values(Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic> a) {
   if (a.rows() < a.cols()) a.transposeInPlace();
-  const double size = a.cwiseAbs().maxCoeff();
-  if (size == 0) return Vector<double>::Zero(a.cols());
+  const S size = a.cwiseAbs().maxCoeff();
+  if (size == 0) return Vector<S>::Zero(a.cols());
   a /= size;
   const Index n = a.cols();
-  Vector<double> beside(2 * n - 1);
-  Vector<double> workspace(a.rows());
+  Vector<S> beside(2 * n - 1);
+  Vector<S> workspace(a.rows());
   for (Index i = 0; i < n; ++i) {
     const Index below = a.rows() - i - 1, right = n - i - 1;
-    double tau = 0;
+    S tau = 0;
     auto column = a.col(i).tail(below + 1);
     column.makeHouseholderInPlace(tau, beside(2 * i));
     a.bottomRightCorner(below + 1, right)
@@ -43,9 +41,9 @@ Vector<double> singular_values(const Eigen::MatrixBase<Derived>& matrix) {
     a.bottomRightCorner(below, right)
         .applyHouseholderOnTheRight(row.tail(right - 1).transpose(), tau, workspace.data());
   }
-  Eigen::SelfAdjointEigenSolver<Matrix<double>> eigen;
-  eigen.computeFromTridiagonal(Vector<double>::Zero(2 * n), beside, Eigen::EigenvaluesOnly);
-  return size * eigen.eigenvalues().tail(n).reverse().cwiseMax(0);
+  Eigen::SelfAdjointEigenSolver<Matrix<S>> eigen;
+  eigen.computeFromTridiagonal(Vector<S>::Zero(2 * n), beside, Eigen::EigenvaluesOnly);
+  return size * eigen.eigenvalues().tail(n).reverse().cwiseMax(S(0));
 }
 
 }  // namespace detail
@@ -54,29 +52,32 @@ Vector<double> singular_values(const Eigen::MatrixBase<Derived>& matrix) {
 /// features has the weights D phi(Q) phi(K)^T, D diagonal, so that not causal its rank is at most m; that of softmax
 /// attention has no such bound (Su 2021, "infinite-dimensional linear attention"). Causal weights are triangular: they
 /// have full rank wherever every sim(q_i, k_i) is not 0, for any similarity.
-class Spectrum {
+template <detail::ComputeScalar S>
+class SpectrumOf {
  public:
   /// @param weights  (n_q, n_k), any real matrix expression
   /// @throws std::invalid_argument  if it is empty, or an entry is not finite
-  /// Cost: O(n_q n_k min(n_q, n_k)), in double.
+  /// Cost: O(n_q n_k min(n_q, n_k)), in S.
   template <class Derived>
-  explicit Spectrum(const Eigen::MatrixBase<Derived>& weights) {
+  explicit SpectrumOf(const Eigen::MatrixBase<Derived>& weights) {
     detail::check_at_least("rows of weights", weights.rows(), 1);
     detail::check_at_least("columns of weights", weights.cols(), 1);
-    const Eigen::MatrixXd dense = weights.template cast<double>();
+    const Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic> dense = weights.template cast<S>();
     if (!dense.allFinite()) detail::fail_argument("weights: got an entry that is not finite");
-    values_ = detail::singular_values(dense);
+    values_ = detail::singular_values<S>(dense);
     tolerance_ =
-        static_cast<double>(std::max(dense.rows(), dense.cols())) * std::numeric_limits<double>::epsilon();
+        static_cast<double>(std::max(dense.rows(), dense.cols())) * std::numeric_limits<S>::epsilon();
   }
 
   /// (min(n_q, n_k)), descending
-  const Vector<double>& values() const { return values_; }
+  const Vector<S>& values() const { return values_; }
 
   /// Number of s_i > tolerance s_1: the rank as far as rounding can tell.
-  /// @param tolerance  default max(n_q, n_k) eps of double; for weights computed in float, give that of float
+  /// @param tolerance  default max(n_q, n_k) eps of S; for weights computed in float, give that of float
   Index numerical_rank() const { return numerical_rank(tolerance_); }
-  Index numerical_rank(double tolerance) const { return (values_.array() > tolerance * values_(0)).count(); }
+  Index numerical_rank(double tolerance) const {
+    return (values_.array() > static_cast<S>(tolerance) * values_(0)).count();
+  }
 
   /// sum_i s_i^2 / s_1^2 = |A|_F^2 / |A|_2^2, 0 for A = 0   (Rudelson and Vershynin 2007)
   double stable_rank() const { return values_(0) > 0 ? (values_ / values_(0)).squaredNorm() : 0; }
@@ -84,9 +85,9 @@ class Spectrum {
   /// exp(-sum_i p_i ln p_i), p_i = s_i / sum s, 0 for A = 0: the effective rank of Roy and Vetterli (2007).
   double entropy_rank() const {
     if (!(values_(0) > 0)) return 0;
-    const double sum = values_.sum();
+    const auto sum = static_cast<double>(values_.sum());
     double entropy = 0;
-    for (const double s : values_) {
+    for (const S s : values_) {
       if (s > 0) entropy -= s / sum * std::log(s / sum);
     }
     return std::exp(entropy);
@@ -112,8 +113,11 @@ class Spectrum {
   }
 
  private:
-  Vector<double> values_;
+  Vector<S> values_;
   double tolerance_ = 0;
 };
+
+/// In double, whatever the weights were computed in.
+using Spectrum = SpectrumOf<double>;
 
 }  // namespace phiattn

@@ -3,11 +3,11 @@
 // What to expect of each map, from q and k alone. Next: analysis/cheapest_memory.hpp.
 
 #include <phiattn/attention/options.hpp>
-#include <phiattn/core/calibration.hpp>
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>
+#include <phiattn/fitting/calibration_data.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <algorithm>
@@ -41,23 +41,23 @@ struct Expectation {
 
 /// Statistics of softmax attention on q and k, and what maps make of it, from a few of the queries. Norms and scores are
 /// after scaling: sqrt(scale) on each side.
-class Regime {
+template <detail::ComputeScalar S>
+class RegimeOf {
  public:
   /// @param q, k  (n_q, d) and (n_k, d)
   /// @throws std::invalid_argument  if q or k is empty, if they differ in d, or on options out of range
   /// Cost: O((n_q + n_k) d), and O(n_k d) a query looked at.
-  Regime(const Input<double>& q, const Input<double>& k, const RegimeOptions& options = {})
-      : options_(options) {
+  RegimeOf(const Input<S>& q, const Input<S>& k, const RegimeOptions& options = {}) : options_(options) {
     detail::check_at_least("queries", options.queries, 1);
-    detail::CalibrationData data(q, k, options.scale.value_or(inverse_sqrt_scale(q.cols())));
-    const auto mean_square = [](const Matrix<double>& x) { return x.rowwise().squaredNorm().mean(); };
+    const detail::CalibrationData<S> data(q, k, options.scale.value_or(inverse_sqrt_scale(q.cols())));
+    const auto mean_square = [](const Matrix<S>& x) -> double { return x.rowwise().squaredNorm().mean(); };
     const double squares = mean_square(data.q) + mean_square(data.k);
     const double product = data.q.colwise().mean().dot(data.k.colwise().mean());
     query_norm_ = std::sqrt(mean_square(data.q));
     key_norm_ = std::sqrt(mean_square(data.k));
     sum_norm_ = std::sqrt(std::max(0.0, squares + 2 * product));
     difference_norm_ = std::sqrt(std::max(0.0, squares - 2 * product));
-    keys_ = detail::calibration_rows("rows of k", k);
+    keys_ = detail::calibration_rows<S>("rows of k", k);
     look_at(q, data);
   }
 
@@ -79,22 +79,21 @@ class Regime {
   /// Cost: that of its features for n_k keys, and 2 n_k m flops a query looked at; O(n_k m) memory.
   template <FeatureMap F>
   Expectation expect(const F& map) const {
-    using S = typename F::Scalar;
     detail::check_equal("dimension of the feature map", map.dimension(), "columns of k", keys_.cols());
     const double factor = std::sqrt(options_.scale.value_or(map.default_scale(keys_.cols())));
-    const Features queries = features<true>(map, Matrix<S>((factor * queries_).template cast<S>()));
-    const Features keys = features<false>(map, Matrix<S>((factor * keys_).template cast<S>()));
-    Matrix<double> similarities(queries_.rows(), keys_.rows());
+    const Features queries = query_features(map, factor);
+    const Features keys = features(map, Side::keys, factor, keys_, 0);
+    Matrix<S> similarities(queries_.rows(), keys_.rows());
     if constexpr (std::same_as<typename F::Kind, LogFeatureMapTag>) {
       // The largest factor of each feature goes to the queries, so that neither side overflows.
-      const RowVector<double> largest = keys.values.colwise().maxCoeff();
-      Matrix<double> a = queries.values.rowwise() + largest;
+      const RowVector<S> largest = keys.values.colwise().maxCoeff();
+      Matrix<S> a = queries.values.rowwise() + largest;
       a.colwise() -= a.rowwise().maxCoeff().eval();
-      const Matrix<double> b = keys.values.rowwise() - largest;
-      detail::multiply_transposed<double>(a.array().exp().matrix(), b.array().exp().matrix(), similarities);
+      const Matrix<S> b = keys.values.rowwise() - largest;
+      detail::multiply_transposed<S>(a.array().exp().matrix(), b.array().exp().matrix(), similarities);
     } else {
-      const Vector<double> scales = (keys.log_scales.array() - keys.log_scales.maxCoeff()).exp();
-      detail::multiply_transposed<double>(queries.values, scales.asDiagonal() * keys.values, similarities);
+      const Vector<S> scales = (keys.log_scales.array() - keys.log_scales.maxCoeff()).exp();
+      detail::multiply_transposed<S>(queries.values, scales.asDiagonal() * keys.values, similarities);
     }
     return compare(similarities);
   }
@@ -102,34 +101,34 @@ class Regime {
  private:
   /// Features; those of positive maps as logarithms, log-scales included.
   struct Features {
-    Matrix<double> values;
-    Vector<double> log_scales;
+    Matrix<S> values;
+    Vector<S> log_scales;
   };
 
-  template <bool kQueries, class F, class S>
-  Features features(const F& map, const Matrix<S>& x) const {
-    Matrix<S> values(x.rows(), map.feature_dimension());
-    Vector<S> log_scales(x.rows());
-    if constexpr (kQueries) {
-      // Maps that depend on positions are told each.
-      for (Index s = 0; s < x.rows(); ++s) {
-        auto value = values.middleRows(s, 1);
-        auto log_scale = log_scales.segment(s, 1);
-        const Index position = positions_[static_cast<std::size_t>(s)] + (causal() ? offset_ : 0);
-        if constexpr (LogFeatureMap<F>) {
-          map.log_query_features(x.middleRows(s, 1), position, value, log_scale);
-        } else {
-          map.signed_query_features(x.middleRows(s, 1), position, value, log_scale);
-        }
-      }
-    } else if constexpr (LogFeatureMap<F>) {
-      map.log_key_features(x, 0, values, log_scales);
-    } else {
-      map.signed_key_features(x, 0, values, log_scales);
-    }
-    Features features{values.template cast<double>(), log_scales.template cast<double>()};
+  /// Of tokens x times `factor`, the first of them at position `first`.
+  template <class F>
+  Features features(const F& map, Side side, double factor, const ConstMatrixRef<S>& x, Index first) const {
+    using T = typename F::Scalar;
+    const Matrix<T> tokens = (static_cast<S>(factor) * x).template cast<T>();
+    Matrix<T> values(x.rows(), map.feature_dimension());
+    Vector<T> log_scales(x.rows());
+    detail::fill_features<F, T>(map, side, tokens, first, {values, log_scales});
+    Features features{values.template cast<S>(), log_scales.template cast<S>()};
     if constexpr (LogFeatureMap<F>) features.values.colwise() += features.log_scales;
     return features;
+  }
+
+  /// Maps that depend on positions are told each.
+  template <class F>
+  Features query_features(const F& map, double factor) const {
+    Features all{Matrix<S>(queries_.rows(), map.feature_dimension()), Vector<S>(queries_.rows())};
+    for (Index s = 0; const Index query : positions_) {
+      const Features one =
+          features(map, Side::queries, factor, queries_.middleRows(s, 1), query + (causal() ? offset_ : 0));
+      all.values.row(s) = one.values;
+      all.log_scales.segment(s++, 1) = one.log_scales;
+    }
+    return all;
   }
 
   bool causal() const { return options_.causality == Causality::causal; }
@@ -138,7 +137,7 @@ class Regime {
     return causal() ? std::clamp(query + offset_ + 1, Index{0}, keys_.rows()) : keys_.rows();
   }
 
-  void look_at(const Input<double>& q, const detail::CalibrationData& data) {
+  void look_at(const Input<S>& q, const detail::CalibrationData<S>& data) {
     offset_ = data.k.rows() - data.q.rows();
     const Index count = std::min(options_.queries, data.q.rows());
     for (Index s = 0; s < count; ++s) {
@@ -147,22 +146,21 @@ class Regime {
     }
     const auto rows = static_cast<Index>(positions_.size());
     queries_.resize(rows, data.q.cols());
-    weights_ = Matrix<double>::Zero(rows, data.k.rows());
+    weights_ = Matrix<S>::Zero(rows, data.k.rows());
     std::vector<double> effective;
     for (Index s = 0; const Index query : positions_) {
       q.slice(query, 1).load(0, 1, queries_.middleRows(s, 1));
       const Index keys = sight(query);
-      const Vector<double> scores = data.k.topRows(keys) * data.q.row(query).transpose();
+      const Vector<S> scores = data.k.topRows(keys) * data.q.row(query).transpose();
       auto weights = weights_.row(s++).head(keys);
       weights = (scores.array() - scores.maxCoeff()).exp().transpose();
       weights /= weights.sum();
       double entropy = 0;
-      for (const double w : weights) entropy -= w > 0 ? w * std::log(w) : 0;
+      for (const S w : weights) entropy -= w > 0 ? w * std::log(w) : 0;
       effective.push_back(std::exp(entropy));
       score_spread_ += (scores.array() - scores.mean()).square().mean() / static_cast<double>(rows);
       keys_in_sight_ += static_cast<double>(keys) / static_cast<double>(rows);
-      uniform_row_l1_ +=
-          (weights.array() - 1 / static_cast<double>(keys)).abs().sum() / static_cast<double>(rows);
+      uniform_row_l1_ += (weights.array() - 1 / static_cast<S>(keys)).abs().sum() / static_cast<double>(rows);
     }
     score_spread_ = std::sqrt(score_spread_);
     if (effective.empty()) return;
@@ -171,13 +169,13 @@ class Regime {
     effective_keys_ = *middle;
   }
 
-  Expectation compare(const Matrix<double>& similarities) const {
+  Expectation compare(const Matrix<S>& similarities) const {
     Expectation expectation{0, 0, Verdict::useful};
     const auto rows = static_cast<double>(similarities.rows());
     for (Index s = 0; s < similarities.rows(); ++s) {
       const Index keys = sight(positions_[static_cast<std::size_t>(s)]);
       const auto row = similarities.row(s).head(keys);
-      const double normaliser = row.sum();
+      const S normaliser = row.sum();
       if (!(normaliser > 0)) expectation.nonpositive_rows += 1 / rows;
       expectation.row_l1 += (row / normaliser - weights_.row(s).head(keys)).cwiseAbs().sum() / rows;
     }
@@ -194,9 +192,12 @@ class Regime {
   double score_spread_ = 0, keys_in_sight_ = 0, effective_keys_ = 0, uniform_row_l1_ = 0;
   Index offset_ = 0;              // of the first query among the keys, when causal
   std::vector<Index> positions_;  // of the queries looked at
-  Matrix<double> queries_;        // those, before scaling
-  Matrix<double> keys_;           // all, before scaling
-  Matrix<double> weights_;        // of softmax attention, (queries looked at, n_k)
+  Matrix<S> queries_;             // those, before scaling
+  Matrix<S> keys_;                // all, before scaling
+  Matrix<S> weights_;             // of softmax attention, (queries looked at, n_k)
 };
+
+/// In double, whatever attention computes in.
+using Regime = RegimeOf<double>;
 
 }  // namespace phiattn

@@ -19,28 +19,30 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace phiattn {
 
 /// What the constructions return.
-struct SparsePattern {
-  Matrix<double> queries;  ///< X1 (L, d)
-  Matrix<double> keys;     ///< X2 (L, d)
+template <detail::ComputeScalar S>
+struct SparsePatternOf {
+  Matrix<S> queries;  ///< X1 (L, d)
+  Matrix<S> keys;     ///< X2 (L, d)
 
   /// X = [X1 | X2], (L, 2d)
-  Matrix<double> inputs() const {
-    Matrix<double> x(queries.rows(), queries.cols() + keys.cols());
+  Matrix<S> inputs() const {
+    Matrix<S> x(queries.rows(), queries.cols() + keys.cols());
     x << queries, keys;
     return x;
   }
 
   /// W_Q and W_K, (2d, d): the same whatever the pattern.
-  static Matrix<double> query_weights(Index d) { return Matrix<double>::Identity(2 * d, d); }
-  static Matrix<double> key_weights(Index d) {
-    return query_weights(d).colwise().reverse().rowwise().reverse();
-  }
+  static Matrix<S> query_weights(Index d) { return Matrix<S>::Identity(2 * d, d); }
+  static Matrix<S> key_weights(Index d) { return query_weights(d).colwise().reverse().rowwise().reverse(); }
 };
+
+using SparsePattern = SparsePatternOf<double>;
 
 /// How far weights are from a pattern.
 struct PatternError {
@@ -49,32 +51,36 @@ struct PatternError {
 };
 
 /// (rows, cols) independent standard normals.
-inline Matrix<double> gaussian_rows(Index rows, Index cols, std::uint64_t seed) {
+template <detail::ComputeScalar S = double>
+Matrix<S> gaussian_rows(Index rows, Index cols, std::uint64_t seed) {
   const Philox random(seed);
-  Matrix<double> g(rows, cols);
-  for (Index i = 0; i < g.size(); ++i) g.data()[i] = random.normal(static_cast<std::uint64_t>(i));
+  Matrix<S> g(rows, cols);
+  for (Index i = 0; i < g.size(); ++i)
+    g.data()[i] = static_cast<S>(random.normal(static_cast<std::uint64_t>(i)));
   return g;
 }
 
 namespace detail {
 
 /// The nonzeros of a row.
+template <class S>
 struct SparseRow {
   std::vector<Index> columns;
-  Vector<double> log_ratios;  // ln(a_ij / min_{l in S_i} a_il)
+  Vector<S> log_ratios;  // ln(a_ij / min_{l in S_i} a_il)
 };
 
-inline std::vector<SparseRow> sparse_rows(const Input<double>& target) {
+template <class S>
+std::vector<SparseRow<S>> sparse_rows(const Input<S>& target) {
   check_equal("columns of the target", target.cols(), "rows of the target", target.rows());
   check_at_least("rows of the target", target.rows(), 1);
-  std::vector<SparseRow> rows;
-  Matrix<double> row(1, target.cols());
+  std::vector<SparseRow<S>> rows;
+  Matrix<S> row(1, target.cols());
   for (Index i = 0; i < target.rows(); ++i) {
-    SparseRow& sparse = rows.emplace_back();
+    SparseRow<S>& sparse = rows.emplace_back();
     target.slice(i, 1).load(0, 1, row);
-    double least = std::numeric_limits<double>::infinity();
+    S least = std::numeric_limits<S>::infinity();
     for (Index j = 0; j < row.cols(); ++j) {
-      const double a = row(0, j);
+      const S a = row(0, j);
       if (!(a >= 0) || !std::isfinite(a)) {
         fail_argument("target(" + std::to_string(i) + ", " + std::to_string(j) + "): got " +
                       std::to_string(a) + ", expected a finite number >= 0");
@@ -99,16 +105,18 @@ inline double log_inverse_leakage(double eps1) {
 }
 
 /// The rows of `keys` at the nonzeros of one row of the target, (k, d).
-inline Matrix<double> keys_of(const SparseRow& row, const Matrix<double>& keys) {
-  Matrix<double> picked(static_cast<Index>(row.columns.size()), keys.cols());
+template <class S>
+Matrix<S> keys_of(const SparseRow<S>& row, const Matrix<S>& keys) {
+  Matrix<S> picked(static_cast<Index>(row.columns.size()), keys.cols());
   for (Index s = 0; const Index j : row.columns) picked.row(s++) = keys.row(j);
   return picked;
 }
 
-inline Matrix<double> checked_directions(const Input<double>& g, const Input<double>& target) {
+template <class S>
+Matrix<S> checked_directions(const Input<S>& g, const Input<S>& target) {
   check_equal("rows of G", g.rows(), "rows of the target", target.rows());
   check_at_least("columns of G (d)", g.cols(), 1);
-  Matrix<double> rows(g.rows(), g.cols());
+  Matrix<S> rows(g.rows(), g.cols());
   g.load(0, 1, rows);
   return rows;
 }
@@ -125,19 +133,21 @@ inline Matrix<double> checked_directions(const Input<double>& g, const Input<dou
 /// @throws std::invalid_argument  on a target or G that does not fit, if eps1 is not in (0, 1), or eps2 is negative or
 ///                                not finite
 /// Cost: O(L^2 + k L d) for k nonzeros a row.
-template <class T>
-SparsePattern random_projection_pattern(const Eigen::DenseBase<T>& a, const Input<double>& g, double eps1,
-                                        double eps2) {
-  const Input<double> target(a);  // an expression is evaluated once
-  const double least = detail::log_inverse_leakage(eps1) + eps2;
+template <detail::ComputeScalar S = double, class T>
+SparsePatternOf<S> random_projection_pattern(const Eigen::DenseBase<T>& a,
+                                             const std::type_identity_t<Input<S>>& g, double eps1,
+                                             double eps2) {
+  const Input<S> target(a);  // an expression is evaluated once
+  const auto least = static_cast<S>(detail::log_inverse_leakage(eps1) + eps2);
   if (!(eps2 >= 0) || !std::isfinite(eps2)) {
     detail::fail_argument("eps2: got " + std::to_string(eps2) + ", expected a finite number >= 0");
   }
-  SparsePattern pattern{{}, detail::checked_directions(g, target) / std::sqrt(static_cast<double>(g.cols()))};
+  SparsePatternOf<S> pattern{{},
+                             detail::checked_directions<S>(g, target) / std::sqrt(static_cast<S>(g.cols()))};
   pattern.queries.resize(g.rows(), g.cols());
-  for (Index i = 0; const detail::SparseRow& row : detail::sparse_rows(target)) {
-    const Vector<double> b = row.log_ratios.array() + least;
-    pattern.queries.row(i++) = b.transpose() * detail::keys_of(row, pattern.keys);
+  for (Index i = 0; const detail::SparseRow<S>& row : detail::sparse_rows<S>(target)) {
+    const Vector<S> b = row.log_ratios.array() + least;
+    pattern.queries.row(i++) = b.transpose() * detail::keys_of<S>(row, pattern.keys);
   }
   return pattern;
 }
@@ -181,24 +191,25 @@ inline Index random_projection_dimension(Index length, Index nonzeros, double ga
 /// @throws std::invalid_argument  on a target or G that does not fit, if eps1 is not in (0, 1), margin is not positive
 ///                                and finite, or keys of one row depend linearly on each other
 /// Cost: O(L^2 + L (k^2 d + k^3)).
-template <class T>
-SparsePattern exact_ratio_pattern(const Eigen::DenseBase<T>& a, const Input<double>& g, double eps1,
-                                  double margin) {
-  const Input<double> target(a);
-  const double least = detail::checked_positive("margin", margin) * detail::log_inverse_leakage(eps1);
-  SparsePattern pattern{{}, detail::checked_directions(g, target)};
+template <detail::ComputeScalar S = double, class T>
+SparsePatternOf<S> exact_ratio_pattern(const Eigen::DenseBase<T>& a, const std::type_identity_t<Input<S>>& g,
+                                       double eps1, double margin) {
+  const Input<S> target(a);
+  const auto least =
+      static_cast<S>(detail::checked_positive("margin", margin) * detail::log_inverse_leakage(eps1));
+  SparsePatternOf<S> pattern{{}, detail::checked_directions<S>(g, target)};
   pattern.keys.rowwise().normalize();
   pattern.queries.resize(g.rows(), g.cols());
-  for (Index i = 0; const detail::SparseRow& row : detail::sparse_rows(target)) {
-    const Matrix<double> keys = detail::keys_of(row, pattern.keys);
+  for (Index i = 0; const detail::SparseRow<S>& row : detail::sparse_rows<S>(target)) {
+    const Matrix<S> keys = detail::keys_of<S>(row, pattern.keys);
     const std::string what = std::string("columns of G (d), for row ").append(std::to_string(i));
     detail::check_at_least(what.c_str(), g.cols(), keys.rows());
-    const Eigen::LLT<Eigen::MatrixXd> gram(keys * keys.transpose());
-    if (gram.info() != Eigen::Success || !(gram.rcond() > std::numeric_limits<double>::epsilon())) {
+    const Eigen::LLT<Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic>> gram(keys * keys.transpose());
+    if (gram.info() != Eigen::Success || !(gram.rcond() > std::numeric_limits<S>::epsilon())) {
       detail::fail_argument("rows of G at the nonzeros of the target's row " + std::to_string(i) +
                             ": linearly dependent");
     }
-    const Vector<double> b = row.log_ratios.array() + least;
+    const Vector<S> b = row.log_ratios.array() + least;
     pattern.queries.row(i++) = gram.solve(b).transpose() * keys;
   }
   return pattern;
@@ -207,30 +218,31 @@ SparsePattern exact_ratio_pattern(const Eigen::DenseBase<T>& a, const Input<doub
 /// What the weights softmax(queries keys^T) have to do with the target.
 /// @throws std::invalid_argument  if the shapes do not fit, or on a bad target
 /// Cost: 2 L^2 d flops; O(L) memory beyond the nonzeros.
-inline PatternError pattern_error(const SparsePattern& pattern, const Input<double>& target) {
+template <detail::ComputeScalar S = double>
+PatternError pattern_error(const SparsePatternOf<S>& pattern, const std::type_identity_t<Input<S>>& target) {
   detail::check_equal("rows of the pattern's queries", pattern.queries.rows(), "rows of the target",
                       target.rows());
   detail::check_equal("rows of the pattern's keys", pattern.keys.rows(), "rows of the target", target.rows());
   detail::check_equal("columns of the pattern's queries", pattern.queries.cols(), "columns of its keys",
                       pattern.keys.cols());
   constexpr Index kChunk = 64;
-  const std::vector<detail::SparseRow> rows = detail::sparse_rows(target);
-  Matrix<double> scores;
-  double ratio = 0;
-  double log_leakage = -std::numeric_limits<double>::infinity();
+  const std::vector<detail::SparseRow<S>> rows = detail::sparse_rows<S>(target);
+  Matrix<S> scores;
+  S ratio = 0;
+  S log_leakage = -std::numeric_limits<S>::infinity();
   for (Index i = 0; i < target.rows(); ++i) {
     if (i % kChunk == 0) {
       scores.resize(std::min(kChunk, target.rows() - i), target.rows());
-      detail::multiply_transposed<double>(pattern.queries.middleRows(i, scores.rows()), pattern.keys, scores);
+      detail::multiply_transposed<S>(pattern.queries.middleRows(i, scores.rows()), pattern.keys, scores);
     }
     auto row = scores.row(i % kChunk);
-    const detail::SparseRow& sparse = rows[static_cast<std::size_t>(i)];
-    Vector<double> at_nonzeros(sparse.log_ratios.size());
+    const detail::SparseRow<S>& sparse = rows[static_cast<std::size_t>(i)];
+    Vector<S> at_nonzeros(sparse.log_ratios.size());
     for (Index s = 0; const Index j : sparse.columns) {
       at_nonzeros(s++) = row(j);
-      row(j) = -std::numeric_limits<double>::infinity();
+      row(j) = -std::numeric_limits<S>::infinity();
     }
-    const Vector<double> difference = at_nonzeros - sparse.log_ratios;
+    const Vector<S> difference = at_nonzeros - sparse.log_ratios;
     ratio = std::max(ratio, difference.maxCoeff() - difference.minCoeff());
     log_leakage = std::max(log_leakage, row.maxCoeff() - at_nonzeros.minCoeff());
   }

@@ -27,12 +27,13 @@ namespace detail {
 /// It is QR with R_jj > 0. A QR that takes other signs for R, as Householder's does, is not Haar (Mezzadri
 /// 2007): it would bias the kernel by 19 % at d = 8. Twice is enough for orthogonality to rounding (Kahan, in
 /// Parlett 1980).
-inline void orthonormalise(MatrixRef<double> rows) {
+template <class S>
+void orthonormalise(MatrixRef<S> rows) {
   for (Index i = 0; i < rows.rows(); ++i) {
     auto row = rows.row(i);
     const auto done = rows.topRows(i);
     for (int pass = 0; pass < 2; ++pass) {
-      const RowVector<double> components = row * done.transpose();
+      const RowVector<S> components = row * done.transpose();
       row.noalias() -= components * done;
       row.normalize();
     }
@@ -45,11 +46,12 @@ inline void orthonormalise(MatrixRef<double> rows) {
 ///     c = r_1 + ... + r_{d-1}                                                        (Reid et al. 2023)
 ///
 /// They span d - 1 dimensions. A single row stays what it is.
-inline void make_simplex(MatrixRef<double> rows) {
+template <class S>
+void make_simplex(MatrixRef<S> rows) {
   const Index last = rows.rows() - 1;
   if (last == 0) return;
-  const auto n = static_cast<double>(last);
-  const RowVector<double> c = rows.topRows(last).colwise().sum();
+  const auto n = static_cast<S>(last);
+  const RowVector<S> c = rows.topRows(last).colwise().sum();
   rows.topRows(last) *= std::sqrt((n + 1) / n);
   rows.topRows(last).rowwise() -= (std::sqrt(n + 1) + 1) / (n * std::sqrt(n)) * c;
   rows.row(last) = c / std::sqrt(n);
@@ -63,23 +65,25 @@ inline void make_simplex(MatrixRef<double> rows) {
 /// simplex turns such blocks into simplices. The last block is cut to the rows that are left.
 /// @throws std::invalid_argument  if h or d is less than 1; for hadamard, which is not stored as rows
 /// Cost: h d normals; orthogonal and simplex also O(h d^2), simplex with h rounded up to whole blocks.
-inline Matrix<double> sample_directions(Index h, Index d, Directions kind, const Philox& random) {
+template <detail::ComputeScalar S = double>
+Matrix<S> sample_directions(Index h, Index d, Directions kind, const Philox& random) {
   detail::check_at_least("number of directions", h, 1);
   detail::check_at_least("dimension of the directions", d, 1);
   // Every vertex of a simplex takes the whole block to make.
-  Matrix<double> rows(kind == Directions::simplex ? (h + d - 1) / d * d : h, d);
-  for (Index i = 0; i < rows.size(); ++i) rows.data()[i] = random.normal(static_cast<std::uint64_t>(i));
+  Matrix<S> rows(kind == Directions::simplex ? (h + d - 1) / d * d : h, d);
+  for (Index i = 0; i < rows.size(); ++i)
+    rows.data()[i] = static_cast<S>(random.normal(static_cast<std::uint64_t>(i)));
   switch (kind) {
     case Directions::iid:
       rows.rowwise().normalize();
       break;
     case Directions::orthogonal:
-      for (Index i = 0; i < h; i += d) detail::orthonormalise(rows.middleRows(i, std::min(d, h - i)));
+      for (Index i = 0; i < h; i += d) detail::orthonormalise<S>(rows.middleRows(i, std::min(d, h - i)));
       break;
     case Directions::simplex:
       for (Index i = 0; i < h; i += d) {
-        detail::orthonormalise(rows.middleRows(i, d));
-        detail::make_simplex(rows.middleRows(i, d));
+        detail::orthonormalise<S>(rows.middleRows(i, d));
+        detail::make_simplex<S>(rows.middleRows(i, d));
       }
       rows.conservativeResize(h, d);
       break;

@@ -32,18 +32,19 @@ enum class Radii {
 /// for uniform directions, which a mean over many projections does not remove.
 /// @throws std::invalid_argument  if h or d is less than 1
 /// Cost: O(h sqrt(d)).
-inline Vector<double> sample_radii(Index h, Index d, Radii rule, const Philox& random) {
+template <detail::ComputeScalar S = double>
+Vector<S> sample_radii(Index h, Index d, Radii rule, const Philox& random) {
   detail::check_at_least("number of radii", h, 1);
   detail::check_at_least("dimension of the radii", d, 1);
-  if (rule == Radii::fixed) return Vector<double>::Constant(h, std::sqrt(static_cast<double>(d)));
+  if (rule == Radii::fixed) return Vector<S>::Constant(h, static_cast<S>(std::sqrt(static_cast<double>(d))));
 
   const detail::ChiDistribution chi(d);
   const auto rows = static_cast<double>(h);
   // P_d(r <= R) = below / (below + above)
   const auto radius = [&chi](double below, double above) {
-    return chi.quantile(below / (below + above), above / (below + above));
+    return static_cast<S>(chi.quantile(below / (below + above), above / (below + above)));
   };
-  Vector<double> radii(h);
+  Vector<S> radii(h);
   for (Index row = 0; row < h; ++row) {
     const double u = random.uniform(static_cast<std::uint64_t>(row));
     const auto i = static_cast<double>(row + 1);

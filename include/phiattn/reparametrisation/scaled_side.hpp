@@ -14,7 +14,8 @@ namespace phiattn::detail {
 template <class S>
 class ScaledSide {
  public:
-  ScaledSide(const AffineSide& side, double scale)
+  template <class Fitted>
+  ScaledSide(const AffineSide<Fitted>& side, double scale)
       : diagonal_(side.linear.diagonal().template cast<S>()),
         shift_((std::sqrt(scale) * side.shift).template cast<S>()),
         slope_((std::sqrt(scale) * side.slope).template cast<S>()),

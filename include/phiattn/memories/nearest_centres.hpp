@@ -1,0 +1,25 @@
+#pragma once
+
+// Which of several centres is nearest to a row. Next: memories/codebook.hpp.
+
+#include <phiattn/core/matrix.hpp>
+#include <phiattn/core/product.hpp>
+
+namespace phiattn::detail {
+
+/// Index of the nearest centre of each row: argmin_c |x - c|^2, the first of equals. A row that is not finite gets 0.
+/// `scores` (n, C) is scratch. Cost: 2 n C d flops.
+template <class S>
+void nearest_centres(Rows<const S> x, Rows<const S> centres, const S* half_squares, Rows<S> scores,
+                     Index* nearest) {
+  multiply_transposed<S>(x, centres, scores);
+  for (Index t = 0; t < x.rows; ++t) {
+    Index best = 0;
+    for (Index c = 1; c < centres.rows; ++c) {
+      if (scores(t, c) - half_squares[c] > scores(t, best) - half_squares[best]) best = c;
+    }
+    nearest[t] = best;
+  }
+}
+
+}  // namespace phiattn::detail
