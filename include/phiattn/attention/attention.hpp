@@ -107,7 +107,6 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
                           const Input<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
                           const Output<typename F::Scalar>& out, const AttentionOptions& options = {}) {
   detail::require_similarity<F>();
-  using S = typename F::Scalar;
   detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
   detail::check_keys_and_values(k, v, k.cols(), v.cols());
   detail::check_output(out, q, k, v);

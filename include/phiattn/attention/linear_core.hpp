@@ -27,7 +27,8 @@ class LinearCore {
   void append(const MapRef<S>& map, const Tokens<S>& tokens);
   void read(const MapRef<S>& map, const Queries<S>& queries, const RowSums<S>& out) const;
   /// Reads and adds by turns: row t sees what was there and the keys up to its own.
-  void advance(const MapRef<S>& map, const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out);
+  void advance(const MapRef<S>& map, const Queries<S>& queries, const Tokens<S>& tokens,
+               const RowSums<S>& out);
   void merge(const LinearCore& other);
 
  private:
@@ -36,7 +37,8 @@ class LinearCore {
 
   /// Room for the features of n tokens.
   FeatureRows<S> room(Workspace::Frame& frame, Index n) const;
-  void fill(const MapRef<S>& map, Side side, Rows<const S> x, Index position, const FeatureRows<S>& features) const;
+  void fill(const MapRef<S>& map, Side side, Rows<const S> x, Index position,
+            const FeatureRows<S>& features) const;
   static void add_log_weights(const Tokens<S>& tokens, const FeatureRows<S>& keys);
 
   Rows<S> weights(const FeatureRows<S>& tokens) const { return tokens.values.left(features()); }
@@ -57,14 +59,13 @@ class LinearCore {
 };
 
 template <FeatureMap Map>
-using LinearCoreOf =
-    LinearCore<std::conditional_t<LogFeatureMap<Map>, PerFeatureScale<typename Map::Scalar>,
-                                  PerStateScale<typename Map::Scalar>>>;
+using LinearCoreOf = LinearCore<std::conditional_t<LogFeatureMap<Map>, PerFeatureScale<typename Map::Scalar>,
+                                                   PerStateScale<typename Map::Scalar>>>;
 
 }  // namespace phiattn::detail
 
-#define PHIATTN_LINEAR_INSTANCES(prefix, S)              \
-  prefix template class LinearCore<PerFeatureScale<S>>;  \
+#define PHIATTN_LINEAR_INSTANCES(prefix, S)             \
+  prefix template class LinearCore<PerFeatureScale<S>>; \
   prefix template class LinearCore<PerStateScale<S>>;
 
 #if PHIATTN_EXTERN

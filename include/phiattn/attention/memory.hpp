@@ -43,10 +43,9 @@ concept MemoryFacts = std::copyable<M> && ComputeScalar<typename M::Scalar> && r
 /// An empty one (size() == 0) is the identity of merge, and reading it gives 0. Shapes are q (n_q, d), k (n_k, d),
 /// v (n_k, dv), log_weights (n_k), out (n_q, dv).
 template <class M>
-concept Memory = detail::MemoryFacts<M> && requires(M memory, const M& other,
-                                                    const Input<typename M::Scalar>& x,
-                                                    const Output<typename M::Scalar>& out,
-                                                    const TokenOptions<typename M::Scalar>& options) {
+concept Memory = detail::MemoryFacts<M> &&
+    requires(M memory, const M& other, const Input<typename M::Scalar>& x,
+             const Output<typename M::Scalar>& out, const TokenOptions<typename M::Scalar>& options) {
   memory.append(x, x);
   memory.append(x, x, x);
   memory.append(x, x, options);
@@ -82,8 +81,8 @@ concept BlockModel = detail::MemoryFacts<M> &&
 /// A memory for which what it keeps of a key depends on where the query stands: bidirectional attention looks at both
 /// sides of each query and does not append all first.
 template <class M>
-concept SeesBothSides = Memory<M> && requires(const M& memory, const Input<typename M::Scalar>& x,
-                                              const Output<typename M::Scalar>& out) {
+concept SeesBothSides = Memory<M> &&
+    requires(const M& memory, const Input<typename M::Scalar>& x, const Output<typename M::Scalar>& out) {
   { memory.attend_around(x, x, x, out, Index{}) } -> std::same_as<AttentionStatus>;
 };
 

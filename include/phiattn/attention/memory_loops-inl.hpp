@@ -52,7 +52,8 @@ void MemoryLoops<S>::append(const ModelRef<S>& model, const Input<S>& k, const I
 }
 
 template <class S>
-void MemoryLoops<S>::read(const ModelRef<S>& model, const Input<S>& q, Index position, RowResults<S>& results) {
+void MemoryLoops<S>::read(const ModelRef<S>& model, const Input<S>& q, Index position,
+                          RowResults<S>& results) {
   for (Index first = 0; first < q.rows(); first += model.block_rows) {
     Workspace::Frame frame;
     const Index n = std::min(model.block_rows, q.rows() - first);
@@ -66,8 +67,9 @@ void MemoryLoops<S>::read(const ModelRef<S>& model, const Input<S>& q, Index pos
 }
 
 template <class S>
-void MemoryLoops<S>::advance(const ModelRef<S>& model, const Input<S>& q, const Input<S>& k, const Input<S>& v,
-                             const Input<S>& log_weights, Index position, Index& next, RowResults<S>& results) {
+void MemoryLoops<S>::advance(const ModelRef<S>& model, const Input<S>& q, const Input<S>& k,
+                             const Input<S>& v, const Input<S>& log_weights, Index position, Index& next,
+                             RowResults<S>& results) {
   for (Index first = 0; first < q.rows(); first += model.block_rows) {
     Workspace::Frame frame;
     const Index n = std::min(model.block_rows, q.rows() - first);

@@ -42,8 +42,8 @@ class MemoryLoops {
  public:
   /// @param log_weights  (n_k), or none
   /// @param position     of the first token; `next` becomes that of the token behind the last taken
-  static void append(const ModelRef<S>& model, const Input<S>& k, const Input<S>& v, const Input<S>& log_weights,
-                     Index position, Index& next);
+  static void append(const ModelRef<S>& model, const Input<S>& k, const Input<S>& v,
+                     const Input<S>& log_weights, Index position, Index& next);
   static void read(const ModelRef<S>& model, const Input<S>& q, Index position, RowResults<S>& results);
   static void advance(const ModelRef<S>& model, const Input<S>& q, const Input<S>& k, const Input<S>& v,
                       const Input<S>& log_weights, Index position, Index& next, RowResults<S>& results);

@@ -25,7 +25,7 @@ struct Partial {
   Vector<S> log_normaliser;
   Vector<S> sign;
 
-  Matrix<S> sums = {};                       // (n_q, dv), or of size 0
+  Matrix<S> sums = {};                        // (n_q, dv), or of size 0
   Vector<S> normaliser = {}, log_scale = {};  // (n_q); see RowSums
 
   static Partial empty(Index n_q, Index dv) {

@@ -26,7 +26,9 @@ struct RowSums {
   }
 
   Index rows() const { return sums.rows; }
-  RowSums middle(Index first, Index n) const { return {sums.middle(first, n), normaliser + first, log_scale + first}; }
+  RowSums middle(Index first, Index n) const {
+    return {sums.middle(first, n), normaliser + first, log_scale + first};
+  }
   Eigen::Map<RowVector<S>> row(Index i) const { return {sums.row(i), sums.cols}; }
 
   /// Keys that are NaN leave no scale behind, and yet they are there.

@@ -45,13 +45,10 @@ class PerStateScale {
 
   explicit PerStateScale(Index /*m*/) {}
 
-  void survey(const FeatureRows<S>& keys) {
-    raised_ = std::max(log_, keys.log_scales().maxCoeff());
-  }
+  void survey(const FeatureRows<S>& keys) { raised_ = std::max(log_, keys.log_scales().maxCoeff()); }
 
   bool admits(const FeatureRows<S>& /*queries*/, const FeatureRows<S>& keys) const {
-    if (!all_finite<S>(keys.values) ||
-        !(largest(keys.log_scales()) < std::numeric_limits<S>::infinity())) {
+    if (!all_finite<S>(keys.values) || !(largest(keys.log_scales()) < std::numeric_limits<S>::infinity())) {
       return false;
     }
     // The scale only grows along the rows: the first row decides.

@@ -30,7 +30,8 @@ struct Tokens {
   Index size() const { return k.rows; }
   S log_weight(Index j) const { return log_weights ? log_weights[j] : S(0); }
   Tokens middle(Index begin, Index n) const {
-    return {k.middle(begin, n), v.middle(begin, n), log_weights ? log_weights + begin : nullptr, first + begin};
+    return {k.middle(begin, n), v.middle(begin, n), log_weights ? log_weights + begin : nullptr,
+            first + begin};
   }
 };
 

@@ -11,8 +11,9 @@ template <class T>
 auto strided_matrix(const Extent& extent) {
   using M = std::conditional_t<std::is_const_v<T>, const Matrix<std::remove_const_t<T>>, Matrix<T>>;
   using Strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
-  return Eigen::Map<M, 0, Strides>(reinterpret_cast<T*>(const_cast<char*>(extent.data)), extent.rows, extent.cols,
-                                   Strides(extent.row_stride / extent.element, extent.col_stride / extent.element));
+  return Eigen::Map<M, 0, Strides>(
+      reinterpret_cast<T*>(const_cast<char*>(extent.data)), extent.rows, extent.cols,
+      Strides(extent.row_stride / extent.element, extent.col_stride / extent.element));
 }
 
 template <class S, class T>

@@ -21,7 +21,6 @@ template <class T>
 concept StorageScalar = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, Eigen::half> ||
     std::same_as<T, Eigen::bfloat16>;
 
-
 template <class From, class To>
 inline constexpr bool widens_to = std::numeric_limits<From>::digits <= std::numeric_limits<To>::digits;
 
@@ -117,13 +116,12 @@ class Input {
   /// A vector that comes as a row or a column, as a column.
   Input as_column() const {
     if (cols() == 1) return slice(0, rows());
-    return Input({extent_.data, cols(), rows(), extent_.col_stride, extent_.row_stride, extent_.element}, load_);
+    return Input({extent_.data, cols(), rows(), extent_.col_stride, extent_.row_stride, extent_.element},
+                 load_);
   }
 
   /// out <- factor * rows [first, first + out.rows), in the compute type and row-major.
-  void load(Index first, S factor, Rows<S> out) const {
-    load_(extent_.slice(first, out.rows), factor, out);
-  }
+  void load(Index first, S factor, Rows<S> out) const { load_(extent_.slice(first, out.rows), factor, out); }
 
   /// Rows [first, first + room.rows): in place if they lie as rows of S, else loaded into `room`.
   Rows<const S> rows_at(Index first, Rows<S> room) const {
@@ -163,22 +161,19 @@ class Input {
 
 }  // namespace phiattn
 
-#define PHIATTN_STORAGE_INSTANCES(prefix, S, T)                                         \
-  prefix template void load_rows<S, T>(const Extent&, S, Rows<S>);                      \
+#define PHIATTN_STORAGE_INSTANCES(prefix, S, T)                    \
+  prefix template void load_rows<S, T>(const Extent&, S, Rows<S>); \
   prefix template void store_rows<S, T>(const Extent&, Rows<const S>);
-#define PHIATTN_INPUT_INSTANCES(prefix)                  \
-  PHIATTN_STORAGE_INSTANCES(prefix, float, float)        \
-  PHIATTN_STORAGE_INSTANCES(prefix, float, double)       \
-  PHIATTN_STORAGE_INSTANCES(prefix, float, Eigen::half)  \
-  PHIATTN_STORAGE_INSTANCES(prefix, float, Eigen::bfloat16) \
-  PHIATTN_STORAGE_INSTANCES(prefix, double, float)       \
-  PHIATTN_STORAGE_INSTANCES(prefix, double, double)      \
-  PHIATTN_STORAGE_INSTANCES(prefix, double, Eigen::half) \
-  PHIATTN_STORAGE_INSTANCES(prefix, double, Eigen::bfloat16)
+#define PHIATTN_INPUT_INSTANCES(prefix, S)          \
+  PHIATTN_STORAGE_INSTANCES(prefix, S, float)       \
+  PHIATTN_STORAGE_INSTANCES(prefix, S, double)      \
+  PHIATTN_STORAGE_INSTANCES(prefix, S, Eigen::half) \
+  PHIATTN_STORAGE_INSTANCES(prefix, S, Eigen::bfloat16)
 
 #if PHIATTN_EXTERN
 namespace phiattn::detail {
-PHIATTN_INPUT_INSTANCES(extern)
+PHIATTN_INPUT_INSTANCES(extern, float)
+PHIATTN_INPUT_INSTANCES(extern, double)
 }  // namespace phiattn::detail
 #else
 #include <phiattn/core/input-inl.hpp>

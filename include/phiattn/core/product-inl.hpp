@@ -135,7 +135,8 @@ void multiply_transposed(Rows<const S> a, Rows<const S> b, Rows<S> out, Index di
     }
     return;
   }
-  Product<S>{out.rows, a.cols, out.cols, strided(a), transposed(b), strided(out), false, kNoDiagonal, diagonal}
+  Product<S>{out.rows,     a.cols, out.cols,    strided(a), transposed(b),
+             strided(out), false,  kNoDiagonal, diagonal}
       .run();
 }
 

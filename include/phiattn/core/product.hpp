@@ -38,11 +38,11 @@ bool all_finite(Rows<const S> x);
 
 }  // namespace phiattn::detail
 
-#define PHIATTN_PRODUCT_INSTANCES(prefix, S)                                                         \
-  prefix template void multiply<S>(Rows<const S>, Rows<const S>, Rows<S>);                           \
-  prefix template void multiply_add<S>(Rows<const S>, Rows<const S>, Rows<S>, Index);                \
-  prefix template void multiply_transposed<S>(Rows<const S>, Rows<const S>, Rows<S>, Index);         \
-  prefix template void transposed_multiply_add<S>(Rows<const S>, Rows<const S>, Rows<S>);            \
+#define PHIATTN_PRODUCT_INSTANCES(prefix, S)                                                           \
+  prefix template void multiply<S>(Rows<const S>, Rows<const S>, Rows<S>);                             \
+  prefix template void multiply_add<S>(Rows<const S>, Rows<const S>, Rows<S>, Index);                  \
+  prefix template void multiply_transposed<S>(Rows<const S>, Rows<const S>, Rows<S>, Index);           \
+  prefix template void transposed_multiply_add<S>(Rows<const S>, Rows<const S>, Rows<S>);              \
   prefix template void add_and_read<S>(Rows<const S>, Rows<const S>, Rows<const S>, Rows<S>, Rows<S>); \
   prefix template bool all_finite<S>(Rows<const S>);
 

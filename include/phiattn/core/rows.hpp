@@ -16,7 +16,7 @@ template <class D, class T>
 concept LiesInRows = std::same_as<typename D::Scalar, std::remove_const_t<T>> && requires(D& x) {
   { x.data() } -> std::convertible_to<T*>;
   x.outerStride();
-} && (bool(D::IsRowMajor) || int(D::ColsAtCompileTime) == 1) && (int(D::InnerStrideAtCompileTime) == 1);
+} &&(bool(D::IsRowMajor) || int(D::ColsAtCompileTime) == 1) && (int(D::InnerStrideAtCompileTime) == 1);
 
 }  // namespace detail
 

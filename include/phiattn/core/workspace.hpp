@@ -68,7 +68,7 @@ class Workspace {
   static constexpr std::size_t kLine = 64;
 
   struct Free {
-    void operator()(std::byte* data) const { ::operator delete(data, std::align_val_t{kLine}); }
+    void operator()(std::byte* data) const { ::operator delete (data, std::align_val_t{kLine}); }
   };
   struct Block {
     std::unique_ptr<std::byte, Free> data;
@@ -96,7 +96,7 @@ class Workspace {
   }
 
   static Block fresh(std::size_t size) {
-    auto* data = static_cast<std::byte*>(::operator new(size, std::align_val_t{kLine}));
+    auto* data = static_cast<std::byte*>(::operator new (size, std::align_val_t{kLine}));
     return {std::unique_ptr<std::byte, Free>(data), size};
   }
 

@@ -65,9 +65,8 @@ struct MaskRef {
 
 template <Mask M>
 MaskRef mask_ref(const M& mask) {
-  return {&mask, [](const void* any, Index row, Index n_k) {
-            return static_cast<const M*>(any)->keys(row, n_k);
-          }};
+  return {&mask,
+          [](const void* any, Index row, Index n_k) { return static_cast<const M*>(any)->keys(row, n_k); }};
 }
 
 }  // namespace detail

@@ -246,11 +246,11 @@ class ClosureMoments {
       auto y = row.head(seen);
       const S mean = seen > 0 ? weights.dot(y) / normaliser : S(0);
       y.array() -= mean;
-      const S variance = is_full() ? (unit.dot(Eigen::Map<const RowVector<S>>(spread.row(t), d)) +
-                                      normaliser_ * mean * mean +
-                                      (seen > 0 ? weights.dot(y.cwiseProduct(y)) : S(0))) /
-                                         normaliser
-                                   : running.variance(unit) / normaliser;
+      const S variance =
+          is_full() ? (unit.dot(Eigen::Map<const RowVector<S>>(spread.row(t), d)) +
+                       normaliser_ * mean * mean + (seen > 0 ? weights.dot(y.cwiseProduct(y)) : S(0))) /
+                          normaliser
+                    : running.variance(unit) / normaliser;
       const S sigma = length * std::sqrt(std::max(variance, S(0)));
       const auto frozen = static_cast<S>(options_.freezing * std::sqrt(2 * std::max(count.log(), 0.0)));
       const S tau = sigma > frozen ? frozen / sigma : S(1);

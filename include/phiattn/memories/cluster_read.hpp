@@ -134,7 +134,9 @@ class ClusterRead {
       squares.eigen().row(t) = (row / products.lengths[t]).cwiseAbs2();
     }
     const auto take = [&](const ClusterSummaries<S>& summaries, Index first, Index count) {
-      const auto part = [&](const Rows<S>& rows) { return Rows<S>(rows.data + first, n, count, rows.stride); };
+      const auto part = [&](const Rows<S>& rows) {
+        return Rows<S>(rows.data + first, n, count, rows.stride);
+      };
       multiply_transposed<S>(x, summaries.means.top(count), part(products.means));
       multiply_transposed<S>(squares, summaries.variances.top(count), part(products.spreads));
       std::copy_n(summaries.log_masses, count, products.log_masses + first);

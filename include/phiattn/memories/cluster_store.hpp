@@ -45,7 +45,8 @@ struct ClusterSummaries {
     const S share = raise(c, other.log_masses[c]);
     auto mean = row(means, c), variance = row(variances, c), value_mean = row(value_means, c);
     const auto other_mean = row(other.means, c);
-    variance = (1 - share) * (variance + share * (other_mean - mean).cwiseAbs2()) + share * row(other.variances, c);
+    variance =
+        (1 - share) * (variance + share * (other_mean - mean).cwiseAbs2()) + share * row(other.variances, c);
     mean += share * (other_mean - mean);
     value_mean += share * (row(other.value_means, c) - value_mean);
   }

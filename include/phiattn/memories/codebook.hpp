@@ -36,7 +36,8 @@ class Codebook {
   const Index* nearest(Workspace::Frame& frame, Rows<const S> keys) const {
     auto* const nearest = frame.numbers<Index>(keys.rows);
     Workspace::Frame own;
-    nearest_centres<S>(keys, centres_->rows, centres_->half_squares.data(), own.rows<S>(keys.rows, size()), nearest);
+    nearest_centres<S>(keys, centres_->rows, centres_->half_squares.data(), own.rows<S>(keys.rows, size()),
+                       nearest);
     return nearest;
   }
 

@@ -98,7 +98,8 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
       combine(near, results);
       door.take(row, near);
     };
-    detail::sweep_far(before, q, k, v, root_scale, offset - half - 1, offset, false, block_rows_, status, join);
+    detail::sweep_far(before, q, k, v, root_scale, offset - half - 1, offset, false, block_rows_, status,
+                      join);
     door.add(status);
     return door.finish();
   }
@@ -140,8 +141,9 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
     AttentionStatus status = far_.read_block(queries.middle(0, before), far.middle(0, before));
     for (Index first = before, rows; first < n; first += rows) {
       rows = std::min(near_.run(0, n - first), far_.block_rows());
-      status.add(far_.advance_block(queries.middle(first, rows), near_.middle(0, rows), far.middle(first, rows)),
-                 first);
+      status.add(
+          far_.advance_block(queries.middle(first, rows), near_.middle(0, rows), far.middle(first, rows)),
+          first);
       near_.drop(rows);
     }
     combine(out, far);
@@ -167,15 +169,16 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   void share_scale() {
     const std::optional<double> theirs = far_.scale();
     if (scale_ && theirs && *scale_ != *theirs) {
-      detail::fail_argument("scale: got " + std::to_string(*scale_) + ", expected " + std::to_string(*theirs) +
-                            " (scale of the far memory)");
+      detail::fail_argument("scale: got " + std::to_string(*scale_) + ", expected " +
+                            std::to_string(*theirs) + " (scale of the far memory)");
     }
     if (theirs) scale_ = theirs;
   }
 
   /// Exact softmax attention to what the mask shows of some tokens.
   template <Mask M>
-  static void attend_near(Rows<const S> queries, const Tokens<S>& tokens, const M& mask, const RowSums<S>& out) {
+  static void attend_near(Rows<const S> queries, const Tokens<S>& tokens, const M& mask,
+                          const RowSums<S>& out) {
     const ExponentialKernel<S> kernel;
     const Input<S> k(tokens.k), v(tokens.v);
     detail::TiledAttention<S>(detail::KernelRef<S>::of(kernel), {k, v, tokens.log_weights, S(1)},

@@ -1,0 +1,20 @@
+// What attention is made of, for one scalar.
+#pragma once
+
+#include <phiattn/attention/linear_core.hpp>
+#include <phiattn/attention/memory_loops.hpp>
+#include <phiattn/attention/tiles.hpp>
+#include <phiattn/core/input.hpp>
+#include <phiattn/core/product.hpp>
+
+static_assert(PHIATTN_LIBRARY_ABI == PHIATTN_ABI_NUMBER,
+              "the library is built with other vectors than its target was configured for");
+
+#define PHIATTN_CORE(S)                       \
+  namespace phiattn::detail {                 \
+  PHIATTN_PRODUCT_INSTANCES(, S)              \
+  PHIATTN_LINEAR_INSTANCES(, S)               \
+  PHIATTN_INPUT_INSTANCES(, S)                \
+  template class MemoryLoops<S>;              \
+  template class TiledAttention<S>;           \
+  }

@@ -1,0 +1,3 @@
+#include "core.hpp"
+
+PHIATTN_CORE(double)

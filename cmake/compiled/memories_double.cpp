@@ -1,0 +1,3 @@
+#include "memories.hpp"
+
+PHIATTN_MEMORIES(double)
