@@ -91,7 +91,7 @@ TEST_CASE("a reflection is as likely as a rotation", "[projection]") {
 TEST_CASE("directions stay orthonormal where the Gaussian rows are nearly dependent", "[projection]") {
   Matrix<double> rows(3, 3);
   rows << 1, 2, 3, 1, 2, 3 + 1e-9, 1, 2 - 1e-9, 3;
-  detail::orthonormalise(rows);
+  detail::orthonormalise<double>(rows);
   CHECK(deviation_from_orthonormal(rows) <= 1e-12);
 }
 

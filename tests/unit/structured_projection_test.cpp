@@ -54,7 +54,7 @@ double off_diagonal(Matrix<double> a) {
 TEST_CASE("an orthonormal block becomes the stored simplex", "[projection][golden]") {
   const auto json = golden::load("simplex_block.json");
   Matrix<double> rows = Matrix<double>::Identity(5, 5);
-  detail::make_simplex(rows);
+  detail::make_simplex<double>(rows);
   CHECK((rows - golden::matrix(json["rows"])).cwiseAbs().maxCoeff() <= 1e-15);
   CHECK((rows * rows.transpose() - golden::matrix(json["gram"])).cwiseAbs().maxCoeff() <= 1e-15);
 }

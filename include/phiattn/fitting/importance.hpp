@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace phiattn {
@@ -33,13 +34,13 @@ namespace detail {
 template <class S>
 Matrix<S> sample_centres(Index count, const CalibrationData<S>& data, const Philox& for_queries,
                          const Philox& for_keys) {
-  Matrix<double> centres(count, data.q.cols());
+  Matrix<S> centres(count, data.q.cols());
   for (Index l = 0; l < count; ++l) {
     const auto index = static_cast<std::uint64_t>(l);
     const double part = (static_cast<double>(l) + for_queries.uniform(index)) / static_cast<double>(count);
     const auto row = static_cast<Index>(part * static_cast<double>(data.q.rows()));
     const auto query = data.q.row(std::min(row, data.q.rows() - 1));  // rounding may take part to 1
-    const Vector<double> scores = data.k * query.transpose();
+    const Vector<S> scores = data.k * query.transpose();
     std::vector<double> cumulative(scores.begin(), scores.end());
     const double largest = scores.maxCoeff();
     double sum = 0;
@@ -67,8 +68,9 @@ Matrix<S> sample_centres(Index count, const CalibrationData<S>& data, const Phil
 /// @param q, k  (n_q, d) and (n_k, d), queries and keys like those to come
 /// @throws std::invalid_argument  if m < 1, if q or k is empty, if they differ in d, or on bad options
 /// Cost: O(L n_k d + m L d) for L centres, beyond that of sample_projection().
-template <detail::ComputeScalar S>
-Projection<S> sample_importance_projection(Index m, const Input<double>& q, const Input<double>& k,
+template <detail::ComputeScalar S, detail::ComputeScalar Fitted = double>
+Projection<S> sample_importance_projection(Index m, const std::type_identity_t<Input<Fitted>>& q,
+                                           const std::type_identity_t<Input<Fitted>>& k,
                                            const ImportanceOptions& options = {}) {
   detail::check_at_least("rows of omega (m)", m, 1);
   detail::check_at_least("centres", options.centres.value_or(0), 0);
@@ -76,34 +78,34 @@ Projection<S> sample_importance_projection(Index m, const Input<double>& q, cons
     detail::fail_argument("origin_share: got " + std::to_string(options.origin_share) +
                           ", expected a number in (0, 1]");
   }
-  const detail::CalibrationData data(q, k, options.scale.value_or(inverse_sqrt_scale(q.cols())));
+  const detail::CalibrationData<Fitted> data(q, k, options.scale.value_or(inverse_sqrt_scale(q.cols())));
   constexpr std::uint64_t kQueries = 2, kKeys = 3;  // streams; 0 and 1 are those of sample_projection()
 
   // Of the h rows that come with a negative or alone, the first are the origin's, equally many each centre's.
   const Index h = options.antithetic ? m - m / 2 : m;
   const auto at_origin = static_cast<Index>(std::ceil(options.origin_share * static_cast<double>(h)));
   const Index count = std::min(options.centres.value_or(m / 4), h - at_origin);
-  const Matrix<double> centres =
-      detail::sample_centres(count, data, Philox(options.seed, kQueries), Philox(options.seed, kKeys));
+  const Matrix<Fitted> centres = detail::sample_centres<Fitted>(count, data, Philox(options.seed, kQueries),
+                                                                Philox(options.seed, kKeys));
   const auto centre_of = [&](Index r) {  // -1: the origin
     const Index row = r % h - at_origin;
     return row < 0 || count == 0 ? -1 : row * count / (h - at_origin);
   };
 
-  Matrix<double> omega =
-      sample_projection<double>(m, q.cols(), {.antithetic = options.antithetic, .seed = options.seed})
+  Matrix<Fitted> omega =
+      sample_projection<Fitted>(m, q.cols(), {.antithetic = options.antithetic, .seed = options.seed})
           .matrix();
-  Vector<double> share = Vector<double>::Zero(count + 1);  // n_l / m, the origin last
+  Vector<Fitted> share = Vector<Fitted>::Zero(count + 1);  // n_l / m, the origin last
   for (Index r = 0; r < m; ++r) {
     const Index l = centre_of(r);
-    share(l < 0 ? count : l) += 1 / static_cast<double>(m);
+    share(l < 0 ? count : l) += 1 / static_cast<Fitted>(m);
     if (l >= 0) omega.row(r) += centres.row(l);
   }
-  Vector<double> log_weights(m);
+  Vector<Fitted> log_weights(m);
   for (Index r = 0; r < m; ++r) {
-    Vector<double> log_density = Vector<double>::Zero(count + 1);  // relative to N(0, I)
+    Vector<Fitted> log_density = Vector<Fitted>::Zero(count + 1);  // relative to N(0, I)
     log_density.head(count) = centres * omega.row(r).transpose() - centres.rowwise().squaredNorm() / 2;
-    const double largest = log_density.maxCoeff();
+    const Fitted largest = log_density.maxCoeff();
     log_weights(r) = -largest - std::log(share.dot((log_density.array() - largest).exp().matrix()));
   }
   return Projection<S>(omega.template cast<S>(), log_weights.template cast<S>());

@@ -28,7 +28,7 @@ Projection<S> favor_plusplus(const Projection<S>& omega, double a) {
     detail::fail_argument("A of FAVOR++: got " + std::to_string(a) + ", expected a finite number <= 0");
   }
   const double stretch = 1 - 4 * a;
-  const Vector<double> squares = omega.matrix().template cast<double>().rowwise().squaredNorm();
+  const auto squares = omega.matrix().template cast<double>().rowwise().squaredNorm().eval();
   const Vector<double> log_weights =
       (2 * a * squares).array() + static_cast<double>(omega.cols()) / 2 * std::log(stretch);
   return omega.scaled(static_cast<S>(std::sqrt(stretch))).weighted(log_weights.template cast<S>());

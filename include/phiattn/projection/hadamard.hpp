@@ -124,7 +124,8 @@ class HadamardRows {
   static Index padded(Index d) { return static_cast<Index>(std::bit_ceil(static_cast<std::uint64_t>(d))); }
 
   /// @param radii  (h), of padded(d) dimensions
-  HadamardRows(Index d, const Vector<double>& radii, const Philox& random)
+  template <class R>
+  HadamardRows(Index d, const Eigen::MatrixBase<R>& radii, const Philox& random)
       : rows_(radii.size()),
         cols_(d),
         size_(padded(d)),

@@ -41,6 +41,11 @@ class DenseRows {
     transposed_.leftCols(rows_) = transposed.template cast<S>();
   }
 
+  /// Unit rows (h, d) times their radii (h).
+  template <class D, class R>
+  DenseRows(const Eigen::MatrixBase<D>& directions, const Eigen::MatrixBase<R>& radii)
+      : DenseRows(directions.transpose() * radii.asDiagonal()) {}
+
   Index rows() const { return rows_; }
   Index cols() const { return transposed_.rows(); }
   void project(const ConstMatrixRef<S>& x, MatrixRef<S> out) const {
@@ -209,7 +214,7 @@ Projection<S> sample_projection(Index m, Index d, const ProjectionOptions& optio
   }
   const Matrix<double> directions = sample_directions(h, d, kind, for_directions);
   const Vector<double> radii = sample_radii(h, d, options.radii, for_radii);
-  return Projection<S>(m, detail::DenseRows<S>(directions.transpose() * radii.asDiagonal()), {});
+  return Projection<S>(m, detail::DenseRows<S>(directions, radii), {});
 }
 
 }  // namespace phiattn
