@@ -10,11 +10,11 @@
 static_assert(PHIATTN_LIBRARY_ABI == PHIATTN_ABI_NUMBER,
               "the library is built with other vectors than its target was configured for");
 
-#define PHIATTN_CORE(S)                       \
-  namespace phiattn::detail {                 \
-  PHIATTN_PRODUCT_INSTANCES(, S)              \
-  PHIATTN_LINEAR_INSTANCES(, S)               \
-  PHIATTN_INPUT_INSTANCES(, S)                \
-  template class MemoryLoops<S>;              \
-  template class TiledAttention<S>;           \
+#define PHIATTN_CORE(S)                           \
+  namespace phiattn::inline PHIATTN_ABI::detail { \
+  PHIATTN_PRODUCT_INSTANCES(, S)                  \
+  PHIATTN_LINEAR_INSTANCES(, S)                   \
+  PHIATTN_INPUT_INSTANCES(, S)                    \
+  template class MemoryLoops<S>;                  \
+  template class TiledAttention<S>;               \
   }

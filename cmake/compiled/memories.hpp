@@ -5,9 +5,9 @@
 #include <phiattn/memories/cluster_memory.hpp>
 #include <phiattn/memories/gaussian_closure.hpp>
 
-#define PHIATTN_MEMORIES(S)           \
-  namespace phiattn {                 \
-  template class GaussianClosure<S>;  \
-  template class ClosureMixture<S>;   \
-  template class ClusterMemory<S>;    \
+#define PHIATTN_MEMORIES(S)               \
+  namespace phiattn::inline PHIATTN_ABI { \
+  template class GaussianClosure<S>;      \
+  template class ClosureMixture<S>;       \
+  template class ClusterMemory<S>;        \
   }

@@ -7,7 +7,7 @@
 
 #include <concepts>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 template <class Derived, class S>
 class FormerKernelCalls {
@@ -66,4 +66,4 @@ class FormerFeatureCalls {
 #undef PHIATTN_FORMER_CALLS
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

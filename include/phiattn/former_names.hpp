@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 template <class F>
 concept FormerLogKernel = requires(const F& f, ConstMatrixRef<typename F::Scalar> x,
@@ -75,4 +75,4 @@ former_similarity(const F& kernel, const ConstMatrixRef<S>& q, const ConstMatrix
   }
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

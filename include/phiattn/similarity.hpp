@@ -13,7 +13,7 @@
 #include <cmath>
 #include <concepts>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// A type says by its Kind which concept it means to model, and is held to that one.
 struct LogKernelTag {};
@@ -70,11 +70,11 @@ concept HasSignedSimilarity = requires(const F& f, ConstMatrixRef<typename F::Sc
 };
 
 }  // namespace detail
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI
 
 #include <phiattn/former_names.hpp>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// A kernel with sim > 0. For queries q (n_q, d) and keys k (n_k, d) `similarity` fills a tile (n_q, n_k):
 ///     tile(t, j) = log sim(q_t, k_j)
@@ -145,4 +145,4 @@ void fill_similarity(const K& kernel, const ConstMatrixRef<typename K::Scalar>& 
 /// The default scale of exp(q . k) and of whatever approximates it: 1/sqrt(d).
 inline double inverse_sqrt_scale(Index d) { return d > 0 ? 1 / std::sqrt(static_cast<double>(d)) : 1; }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// What cheapest_memory() found.
 struct MemoryChoice {
@@ -43,4 +43,4 @@ MemoryChoice cheapest_memory(double tolerance, const Input<S>& q, const Input<S>
   return choice;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

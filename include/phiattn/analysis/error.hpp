@@ -8,7 +8,7 @@
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/kernels/polynomial.hpp>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -53,4 +53,4 @@ PolynomialKernel<S> uniform_kernel() {
   return PolynomialKernel<S>::taylor(0);
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// The pairs a plan is for. Norms are those of q and k as the similarity sees them: times sqrt(scale).
 struct PlanOptions {
@@ -133,4 +133,4 @@ inline std::vector<FeaturePlan> plan_features(const PlanOptions& options) {
   return plan;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

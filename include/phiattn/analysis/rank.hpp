@@ -12,7 +12,7 @@
 #include <limits>
 #include <string>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -120,4 +120,4 @@ class SpectrumOf {
 /// In double, whatever the weights were computed in.
 using Spectrum = SpectrumOf<double>;
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

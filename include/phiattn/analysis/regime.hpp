@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 struct RegimeOptions {
   Causality causality = Causality::none;  ///< causal: the last query sees the last key
@@ -200,4 +200,4 @@ class RegimeOf {
 /// In double, whatever attention computes in.
 using Regime = RegimeOf<double>;
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <string>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Random feature maps whose error has a closed form, as sample_projection() draws them; m counts features.
 enum class RandomFeatures {
@@ -195,4 +195,4 @@ double radii_bias(const Eigen::DenseBase<Derived>& radii, Index d, double z) {
   return sum / static_cast<double>(radii.size());
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

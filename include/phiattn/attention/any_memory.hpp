@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -132,4 +132,4 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
   std::unique_ptr<Concept> model_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <concepts>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -171,4 +171,4 @@ Matrix<typename F::Scalar> attention_weights(const F& similarity, const Input<ty
   return attention(similarity, q, k, Matrix<S>::Identity(k.rows(), k.rows()), options);
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

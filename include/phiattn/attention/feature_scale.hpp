@@ -12,7 +12,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// The scale of positive maps: one logarithm for each feature, c_i = max_j b_i(k_j). The state then holds sums over
 /// exp(b - c), and a query weighs them by exp(a_i + c_i - max_i(a_i + c_i)): every term is in [0, 1], and one product
@@ -202,4 +202,4 @@ class PerFeatureScale {
   bool nothing_ = true;   // no key has been there
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

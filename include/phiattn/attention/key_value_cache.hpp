@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -134,4 +134,4 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
   detail::TokenStore<S> tokens_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 template <class Scale>
 LinearCore<Scale>::LinearCore(Index m, Index dv) : scale_(m) {
@@ -156,4 +156,4 @@ void LinearCore<Scale>::finish(const FeatureRows<S>& queries, const RowSums<S>& 
   }
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

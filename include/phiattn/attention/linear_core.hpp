@@ -11,7 +11,7 @@
 
 #include <type_traits>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// S_i = sum_j varphi_i(k_j) v_j and z_i = sum_j varphi_i(k_j) under their log-scale.
 template <class Scale>
@@ -62,17 +62,17 @@ template <FeatureMap Map>
 using LinearCoreOf = LinearCore<std::conditional_t<LogFeatureMap<Map>, PerFeatureScale<typename Map::Scalar>,
                                                    PerStateScale<typename Map::Scalar>>>;
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
 
 #define PHIATTN_LINEAR_INSTANCES(prefix, S)             \
   prefix template class LinearCore<PerFeatureScale<S>>; \
   prefix template class LinearCore<PerStateScale<S>>;
 
 #if PHIATTN_EXTERN
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 PHIATTN_LINEAR_INSTANCES(extern, float)
 PHIATTN_LINEAR_INSTANCES(extern, double)
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
 #else
 #include <phiattn/attention/linear_core-inl.hpp>
 #endif

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// All keys and values seen so far, as m x (dv + 1) numbers:
 ///
@@ -81,4 +81,4 @@ class LinearState : public MemoryBase<LinearState<Map>, typename Map::Scalar> {
   Index size_ = 0;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

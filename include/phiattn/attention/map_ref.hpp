@@ -6,7 +6,7 @@
 #include <phiattn/core/rows.hpp>
 #include <phiattn/similarity.hpp>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// One indirect call a block.
 template <class S>
@@ -43,4 +43,4 @@ struct KernelRef {
   }
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -11,7 +11,7 @@
 #include <concepts>
 #include <optional>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Whether the order of the tokens matters to a memory: merge is commutative, or what is merged came later.
 enum class Order { any, sequence };
@@ -115,4 +115,4 @@ void check_output(const Output<S>& out, const Input<S>& q, const Input<S>& k, co
 }
 
 }  // namespace detail
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

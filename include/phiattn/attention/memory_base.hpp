@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Makes a memory of a `Derived` that is a BlockModel: overloads, checks, blocks, positions and the scale. All parts of
 /// what is checked are checked before anything is changed; append and advance then take one block after the other, and
@@ -141,4 +141,4 @@ class MemoryBase {
   Index next_ = 0;  // position of the next token
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

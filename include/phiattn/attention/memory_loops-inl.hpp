@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// What the loops of a block fetch while they run.
 class FetchAhead {
@@ -87,4 +87,4 @@ void MemoryLoops<S>::advance(const ModelRef<S>& model, const Input<S>& q, const 
   }
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

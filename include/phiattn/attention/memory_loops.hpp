@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// A memory behind pointers.
 template <class S>
@@ -53,13 +53,13 @@ class MemoryLoops {
                         const Input<S>& log_weights, Index first, S root_scale, Rows<S> k);
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
 
 #if PHIATTN_EXTERN
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 extern template class MemoryLoops<float>;
 extern template class MemoryLoops<double>;
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
 #else
 #include <phiattn/attention/memory_loops-inl.hpp>
 #endif

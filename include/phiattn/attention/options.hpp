@@ -9,7 +9,7 @@
 #include <cmath>
 #include <optional>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// none: every query sees every key. causal: query i sees the keys j <= i + query_offset.
 enum class Causality { none, causal };
@@ -85,4 +85,4 @@ inline Index checked_chunk(const AttentionOptions& options) {
 }
 
 }  // namespace detail
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

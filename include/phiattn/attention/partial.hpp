@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Attention over a set of keys J, so that results over disjoint sets combine exactly:
 ///
@@ -76,4 +76,4 @@ Partial<S> combine(const Partial<S>& a, const Partial<S>& b) {
   return both;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -6,7 +6,7 @@
 #include <phiattn/attention/partial.hpp>
 #include <phiattn/core/output.hpp>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Where the rows of one read go, an output or a partial; and what is to be said of them.
 template <class S>
@@ -47,4 +47,4 @@ class RowResults {
   AttentionStatus status_;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// What a block of queries makes of a set J of keys, undivided so that parts add up:
 ///
@@ -64,4 +64,4 @@ void combine(const RowSums<S>& into, const RowSums<S>& from) {
   }
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

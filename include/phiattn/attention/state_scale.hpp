@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Tokens as a map hands them over: features (n, m), in rows of whole packets, and log_scale (n).
 template <class S>
@@ -96,4 +96,4 @@ class PerStateScale {
   S raised_ = kNothing<S>;  // the scale to come
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

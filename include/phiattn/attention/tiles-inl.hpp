@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Rows of a tile that some keys are hidden from are taken so many together, over the keys that any of them sees.
 inline constexpr Index kTileStep = 32;
@@ -208,4 +208,4 @@ void TiledAttention<S>::raise(const RowSums<S>& out, Index t, S log_scale) {
   out.log_scale[t] = log_scale;
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

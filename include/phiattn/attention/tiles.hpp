@@ -10,7 +10,7 @@
 #include <phiattn/core/input.hpp>
 #include <phiattn/masks/mask.hpp>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Keys, values and their weights as they lie in memory, and what makes keys the vectors that the kernel sees. A key
 /// of log-weight -inf is 0, as is its value.
@@ -55,13 +55,13 @@ class TiledAttention {
   Index tile_;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
 
 #if PHIATTN_EXTERN
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 extern template class TiledAttention<float>;
 extern template class TiledAttention<double>;
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
 #else
 #include <phiattn/attention/tiles-inl.hpp>
 #endif

@@ -7,7 +7,7 @@
 
 #include <optional>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// What may come with the keys and values of an append or advance: `append(k, v, {.log_weights = w, .first = 100})`.
 template <detail::ComputeScalar S>
@@ -45,4 +45,4 @@ struct Queries {
   Queries middle(Index begin, Index n) const { return {q.middle(begin, n), first + begin}; }
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

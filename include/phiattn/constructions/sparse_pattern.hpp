@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// What the constructions return.
 template <detail::ComputeScalar S>
@@ -249,4 +249,4 @@ PatternError pattern_error(const SparsePatternOf<S>& pattern, const std::type_id
   return {ratio, std::exp(log_leakage)};
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

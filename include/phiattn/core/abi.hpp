@@ -1,14 +1,14 @@
 #pragma once
 
-// Where the bodies of what is compiled once a scalar come from. Next: core/packet.hpp.
+// What translation units must agree on to share code. Next: core/matrix.hpp.
 //
-// A unit that links phiattn::compiled, and whose vectors and alignment are those that the library was built with, finds
-// them there and declares them `extern template`; any other instantiates its own, as header-only use does.
+// How wide vectors are, whether multiplications and additions fuse and how Eigen aligns what it allocates is each unit's
+// choice, by its flags. All names live in an inline namespace made from it, so that units that chose otherwise do not
+// share a function by accident. A unit that links phiattn::compiled and chose as the library did finds there what depends
+// on the scalar alone and declares it `extern template`; any other instantiates its own, as header-only use does.
 
 #include <Eigen/Core>
 
-/// Bytes of a vector register, whether multiplications and additions fuse, and the alignment of what Eigen allocates, in
-/// one number: what units must agree on to share code.
 #if defined(EIGEN_VECTORIZE_AVX512)
 #define PHIATTN_VECTOR_BYTES 64
 #elif defined(EIGEN_VECTORIZE_AVX)
@@ -18,12 +18,32 @@
 #else
 #define PHIATTN_VECTOR_BYTES 0
 #endif
+
+#if EIGEN_MAX_ALIGN_BYTES == 64
+#define PHIATTN_ALIGN_BYTES 64
+#elif EIGEN_MAX_ALIGN_BYTES == 32
+#define PHIATTN_ALIGN_BYTES 32
+#elif EIGEN_MAX_ALIGN_BYTES == 16
+#define PHIATTN_ALIGN_BYTES 16
+#elif EIGEN_MAX_ALIGN_BYTES == 0
+#define PHIATTN_ALIGN_BYTES 0
+#else
+#define PHIATTN_ALIGN_BYTES 8
+#endif
+
 #if defined(EIGEN_VECTORIZE_FMA) || defined(__FMA__)
 #define PHIATTN_FUSES 1
 #else
 #define PHIATTN_FUSES 0
 #endif
-#define PHIATTN_ABI_NUMBER (PHIATTN_VECTOR_BYTES * 10000 + EIGEN_MAX_ALIGN_BYTES * 10 + PHIATTN_FUSES)
+
+/// v32a32f1: 32-byte vectors, aligned so, fused.
+#define PHIATTN_JOIN_AS_WRITTEN(vector, align, fuses) v##vector##a##align##f##fuses
+#define PHIATTN_JOIN(vector, align, fuses) PHIATTN_JOIN_AS_WRITTEN(vector, align, fuses)
+#define PHIATTN_ABI PHIATTN_JOIN(PHIATTN_VECTOR_BYTES, PHIATTN_ALIGN_BYTES, PHIATTN_FUSES)
+
+/// The same as a number, which the target phiattn::compiled gives as PHIATTN_COMPILED_ABI.
+#define PHIATTN_ABI_NUMBER (PHIATTN_VECTOR_BYTES * 10000 + PHIATTN_ALIGN_BYTES * 10 + PHIATTN_FUSES)
 
 #if defined(PHIATTN_COMPILED_ABI)
 #if PHIATTN_COMPILED_ABI == PHIATTN_ABI_NUMBER

@@ -18,7 +18,7 @@
 #define PHIATTN_THROW(Exception, message) ::phiattn::detail::abort_with(message)
 #endif
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 [[noreturn]] inline void abort_with(const std::string& message) {
   std::fprintf(stderr, "%s\n", message.c_str());
@@ -64,4 +64,4 @@ inline double checked_positive(const char* what, double came) {
   return came;
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -10,7 +10,7 @@
 #include <limits>
 #include <numbers>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// (e^r - 1 - r)/r^2 for |r| <= ln(2)/2 as a polynomial through the Chebyshev nodes, relative to e^r good to 1.1e-8 in
 /// float and 1.8e-17 in double; and ln 2 as a sum whose first term has trailing zeros, so that n times it is exact.
@@ -106,4 +106,4 @@ typename Derived::Scalar largest(const Eigen::DenseBase<Derived>& x) {
   return x.size() == 0 ? -std::numeric_limits<S>::infinity() : x.template maxCoeff<Eigen::PropagateNaN>();
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

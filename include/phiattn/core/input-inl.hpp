@@ -4,7 +4,7 @@
 
 #include <phiattn/core/input.hpp>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// The numbers of an extent as Eigen's, whichever way its rows lie.
 template <class T>
@@ -47,4 +47,4 @@ void store_rows(const Extent& extent, Rows<const S> x) {
   }
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -159,7 +159,7 @@ class Input {
   Load load_ = nullptr;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI
 
 #define PHIATTN_STORAGE_INSTANCES(prefix, S, T)                    \
   prefix template void load_rows<S, T>(const Extent&, S, Rows<S>); \
@@ -171,10 +171,10 @@ class Input {
   PHIATTN_STORAGE_INSTANCES(prefix, S, Eigen::bfloat16)
 
 #if PHIATTN_EXTERN
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 PHIATTN_INPUT_INSTANCES(extern, float)
 PHIATTN_INPUT_INSTANCES(extern, double)
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
 #else
 #include <phiattn/core/input-inl.hpp>
 #endif

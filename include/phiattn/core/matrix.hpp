@@ -2,11 +2,13 @@
 
 // The types every room shares. Next: core/rows.hpp.
 
+#include <phiattn/core/abi.hpp>
+
 #include <Eigen/Core>
 #include <concepts>
 #include <limits>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -39,4 +41,4 @@ using VectorRef = Eigen::Ref<Vector<S>>;
 template <class S>
 inline constexpr S kNothing = std::numeric_limits<S>::lowest();
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

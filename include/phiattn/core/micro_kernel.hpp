@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// An operand of a product as it lies in memory.
 template <class S>
@@ -124,4 +124,4 @@ void unpack(const S* packed, Index depth, Index cols, Strided<S> b) {
 
 #pragma GCC diagnostic pop
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

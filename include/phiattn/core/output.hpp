@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -128,4 +128,4 @@ class Output {
   Store store_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 using Eigen::internal::PacketBlock;
 using Eigen::internal::padd;
@@ -71,7 +71,7 @@ EIGEN_ALWAYS_INLINE void in_steps(Index n, Index unit, const Step& step) {
 template <class S>
 struct FlushedExp;
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
 
 template <class S>
 struct Eigen::internal::functor_traits<phiattn::detail::FlushedExp<S>> {

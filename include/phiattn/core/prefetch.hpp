@@ -8,7 +8,7 @@
 #include <array>
 #include <cstddef>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Rows that lie somewhere in memory, `stride` bytes apart.
 struct Span {
@@ -58,4 +58,4 @@ class Prefetch {
   const char* end_ = nullptr;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -10,7 +10,7 @@
 #include <array>
 #include <cstddef>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// out (n, m) <- [out +] a (n, k) b (k, m).
 ///
@@ -189,4 +189,4 @@ bool all_finite(Rows<const S> x) {
   return predux(sum) + rest == 0;
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

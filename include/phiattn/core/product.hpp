@@ -6,7 +6,7 @@
 #include <phiattn/core/abi.hpp>
 #include <phiattn/core/rows.hpp>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// A diagonal beyond every block: all entries count.
 inline constexpr Index kNoDiagonal = Index{1} << 40;
@@ -36,7 +36,7 @@ void add_and_read(Rows<const S> b, Rows<const S> v, Rows<const S> a, Rows<S> sum
 template <class S>
 bool all_finite(Rows<const S> x);
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
 
 #define PHIATTN_PRODUCT_INSTANCES(prefix, S)                                                           \
   prefix template void multiply<S>(Rows<const S>, Rows<const S>, Rows<S>);                             \
@@ -47,10 +47,10 @@ bool all_finite(Rows<const S> x);
   prefix template bool all_finite<S>(Rows<const S>);
 
 #if PHIATTN_EXTERN
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 PHIATTN_PRODUCT_INSTANCES(extern, float)
 PHIATTN_PRODUCT_INSTANCES(extern, double)
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
 #else
 #include <phiattn/core/product-inl.hpp>
 #endif

@@ -7,7 +7,7 @@
 #include <concepts>
 #include <type_traits>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -56,4 +56,4 @@ struct Rows {
   Map eigen() const { return {data, rows, cols, Eigen::OuterStride<>(stride)}; }
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -4,7 +4,7 @@
 
 #include <phiattn/core/workspace.hpp>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Numbers of type S that stay in the first-level cache: 32 KiB.
 template <class S>
@@ -17,4 +17,4 @@ void with_scratch(Index rows, Index cols, const Use& use) {
   use(Eigen::Map<Matrix<S>>(frame.numbers<S>(rows * cols), rows, cols));
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

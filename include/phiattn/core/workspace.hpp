@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Working memory of the thread at hand, cut in the order of a stack. It belongs to the thread that does the work and
 /// not to a memory or a call: a thousand heads share it, threads do not, and what is warmed up allocates nothing,
@@ -111,4 +111,4 @@ class Workspace {
   std::size_t used_ = 0;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Any positive map (Tag LogFeatureMapTag) or any signed one (SignedFeatureMapTag) behind one type: for maps that a
 /// configuration names, and to compile the operator once for all of them. Immutable; copies share the map.
@@ -65,4 +65,4 @@ AnyFeatureMap<typename Map::Scalar, typename Map::Kind> any_feature_map(Map map)
   return {std::move(map)};
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// cosFormer (Qin et al. 2022): non-negative scores that fade with the distance of the positions i and j,
 ///
@@ -70,4 +70,4 @@ class CosformerFeatures : public SignedFeatureMapBase<CosformerFeatures<S>, S> {
   Index horizon_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -12,7 +12,7 @@
 #include <numbers>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -106,4 +106,4 @@ class DiJiangFeatures : public LogFeatureMapBase<DiJiangFeatures<S>, S> {
   DiJiangNormalisation normalisation_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// DPFP-nu, the deterministic parameter-free projection (Schlag, Irie & Schmidhuber 2021):
 ///
@@ -62,4 +62,4 @@ class DpfpFeatures : public LogFeatureMapBase<DpfpFeatures<S>, S> {
   Index nu_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -12,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// phi_i(x) = f(w_i . x + b_i), or f(x_i) without a layer: generalised attention (Choromanski et al. 2021, sec. 2.2),
 /// and with a trained layer the maps of Kasai et al. 2021.
@@ -131,4 +131,4 @@ auto sigmoid_features(LinearLayer<S> layer) {
   return log_elementwise_features<S>(std::move(layer), LogSigmoid{});
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

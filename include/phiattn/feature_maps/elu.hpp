@@ -5,7 +5,7 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// phi_i(x) = elu(x_i) + 1: x_i + 1 where x_i > 0, exp(x_i) elsewhere   (Katharopoulos et al. 2020, eq. 7).
 ///
@@ -35,4 +35,4 @@ class EluFeatures : public LogFeatureMapBase<EluFeatures<S>, S> {
   Index dimension_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

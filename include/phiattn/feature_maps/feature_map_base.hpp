@@ -11,7 +11,7 @@
 #include <cmath>
 #include <concepts>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Base of a map of either kind. `Derived` writes dimension(), feature_dimension() and
 ///
@@ -62,4 +62,4 @@ using LogFeatureMapBase = FeatureMapBase<Derived, S, LogFeatureMapTag>;
 template <class Derived, class S>
 using SignedFeatureMapBase = FeatureMapBase<Derived, S, SignedFeatureMapTag>;
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

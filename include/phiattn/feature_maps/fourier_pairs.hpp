@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// A similarity as a mean over m' pairs of frequencies (https://kexue.fm/archives/7921):
 ///
@@ -154,4 +154,4 @@ class ExponentialPairFeatures : public FourierPairFeatures<S> {
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

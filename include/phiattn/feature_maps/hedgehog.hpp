@@ -9,7 +9,7 @@
 #include <cmath>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// none: the exponentials themselves. softmax: each half divided by its sum, as trained maps are often used.
 enum class HedgehogNormalisation { none, softmax };
@@ -60,4 +60,4 @@ class HedgehogFeatures : public LogFeatureMapBase<HedgehogFeatures<S>, S> {
   HedgehogNormalisation normalisation_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

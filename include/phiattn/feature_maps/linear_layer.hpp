@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// W x + b: W (m, d) given or the identity, b (m) given or 0.
 ///
@@ -64,4 +64,4 @@ class LinearLayer {
   RowVector<S> bias_;               // of size 0: none
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

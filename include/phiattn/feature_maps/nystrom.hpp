@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 struct NystromOptions {
   double jitter = 1e-3;  ///< added to the eigenvalues of C; not negative
@@ -145,4 +145,4 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
   std::shared_ptr<const Parts> parts_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

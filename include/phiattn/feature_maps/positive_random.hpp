@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Positive random features of the exponential kernel.
 ///
@@ -52,4 +52,4 @@ class PositiveRandomFeatures : public LogFeatureMapBase<PositiveRandomFeatures<S
   Projection<S> omega_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

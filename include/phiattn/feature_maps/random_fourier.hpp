@@ -9,7 +9,7 @@
 #include <cmath>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Random Fourier features (Rahimi & Recht 2007), for m' frequencies:
 ///
@@ -63,4 +63,4 @@ class RandomFourierFeatures : public SignedFeatureMapBase<RandomFourierFeatures<
   RowVector<S> amplitude_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Random Maclaurin features (Kar & Karnick 2012) of the Taylor polynomial or of (1 + q . k / n)^n:
 ///
@@ -113,4 +113,4 @@ class RandomMaclaurinFeatures : public SketchedPolynomial<RandomMaclaurinFeature
   std::shared_ptr<const Parts> parts_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

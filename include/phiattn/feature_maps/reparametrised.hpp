@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// A feature map that sees reparametrised queries and keys, with the terms that make up for it:
 ///
@@ -73,4 +73,4 @@ class Reparametrised : public FeatureMapBase<Reparametrised<Map>, typename Map::
   std::shared_ptr<const Sides> sides_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <string>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// c_0 ... c_n of the polynomial sum_j c_j x^j that a family stands for: 1/j!, or n! / (j! (n-j)! n^j).
 inline Vector<double> polynomial_coefficients(TensorPower family, Index n) {
@@ -89,4 +89,4 @@ class SketchedPolynomial : public SignedFeatureMapBase<Derived, S> {
   Vector<double> coefficients_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

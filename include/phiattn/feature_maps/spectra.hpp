@@ -11,7 +11,7 @@
 #include <numbers>
 #include <string>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// How the frequencies of a spectrum are drawn.
 struct SpectrumOptions {
@@ -100,4 +100,4 @@ Projection<S> sample_matern_spectrum(Index m, Index d, double nu, double sigma,
   return Projection<S>(omega.template cast<S>());
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// How a tensor power is laid out: every monomial once, or literally, with all its permutations.
 enum class TensorLayout { symmetric, full };
@@ -221,4 +221,4 @@ class ExponentialLimitFeatures : public TensorPowerFeatures<S> {
       : TensorPowerFeatures<S>(TensorPower::exponential_limit, d, n, layout) {}
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

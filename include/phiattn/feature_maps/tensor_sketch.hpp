@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// A count sketch adds every coordinate, with its sign, to its bucket: (C x)_b = sum_{i: h_i = b} sigma_i x_i.
 struct CountSketch {
@@ -173,4 +173,4 @@ class TensorSketchFeatures : public SketchedPolynomial<TensorSketchFeatures<S>, 
   std::shared_ptr<const std::vector<detail::TensorSketch<S>>> sketches_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Trigonometric random features of the exponential kernel, for m' frequencies:
 ///
@@ -54,4 +54,4 @@ class TrigonometricFeatures : public SignedFeatureMapBase<TrigonometricFeatures<
   RandomFourierFeatures<S> fourier_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

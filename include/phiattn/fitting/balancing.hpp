@@ -21,7 +21,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// k' = k - mean k: the mean key adds the same to every score of a query. Keys need no log-weights.
 /// @throws std::invalid_argument  if k (n_k, d) is empty
@@ -103,4 +103,4 @@ ReparametrisationOf<S> full_balance(const Eigen::DenseBase<Q>& q, const Eigen::D
   return ReparametrisationOf<S>::linear(detail::symmetric_power<S>(x, 0.5));
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Rows of `x` times `factor`, at least one of them.
 template <class S>
@@ -37,4 +37,4 @@ struct CalibrationData {
   Matrix<S> q, k;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

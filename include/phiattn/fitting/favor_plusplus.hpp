@@ -11,7 +11,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// The A of favor_plusplus() for given data: phi is the mean of |q_i + k_j|^2 over all pairs. No pair is formed:
 /// phi = mean |q|^2 + mean |k|^2 + 2 mean q . mean k.
@@ -32,4 +32,4 @@ double favor_plusplus_parameter(const std::type_identity_t<Input<S>>& q,
   return favor_plusplus_parameter(static_cast<double>(phi), q.cols());
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

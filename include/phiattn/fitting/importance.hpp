@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// How sample_importance_projection() draws its frequencies.
 struct ImportanceOptions {
@@ -111,4 +111,4 @@ Projection<S> sample_importance_projection(Index m, const std::type_identity_t<I
   return Projection<S>(omega.template cast<S>(), log_weights.template cast<S>());
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 struct KMeansOptions {
   Index iterations = 20;
@@ -108,4 +108,4 @@ Matrix<S> k_means(const std::type_identity_t<Input<S>>& x, Index count, const KM
   return best.centres;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

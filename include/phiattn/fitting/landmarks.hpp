@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -67,4 +67,4 @@ Matrix<S> sampled_rows(const std::type_identity_t<Input<S>>& x, Index count, std
   return sample;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <string>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// sim(q, k) = exp(tau q . k / (|q| |k|)), default scale 1: query-key normalisation (Henry et al. 2020).
 ///
@@ -55,4 +55,4 @@ class CosineKernel : public detail::FormerKernelCalls<CosineKernel<S>, S> {
   S temperature_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -6,7 +6,7 @@
 #include <phiattn/former_calls.hpp>
 #include <phiattn/similarity.hpp>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// sim(q, k) = exp(q . k), with scale 1/sqrt(d): softmax attention (Vaswani et al. 2017, eq. 1).
 /// Cost of attention with it: 2 n_q n_k (d + dv) flops and n_q n_k exponentials.
@@ -23,4 +23,4 @@ class ExponentialKernel : public detail::FormerKernelCalls<ExponentialKernel<S>,
   }
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

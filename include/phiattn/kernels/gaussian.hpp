@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// sim(q, k) = exp(-|q - k|^2 / (2 sigma^2)), default scale 1   (Tsai et al. 2019; Chen et al. 2021, "Skyformer").
 ///
@@ -48,4 +48,4 @@ class GaussianKernel : public detail::FormerKernelCalls<GaussianKernel<S>, S> {
   S inverse_variance_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

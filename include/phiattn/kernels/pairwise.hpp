@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// A function of two row vectors (1, d) of scalar S.
 template <class F, class S>
@@ -64,4 +64,4 @@ PairwiseKernel<S, SignedKernelTag, F> signed_kernel(F f) {
   return PairwiseKernel<S, SignedKernelTag, F>(std::move(f));
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Polynomial approximations of exp(q . k), x = q . k (Su 2021, "infinite-dimensional linear attention"):
 ///
@@ -92,4 +92,4 @@ class PolynomialKernel : public detail::FormerKernelCalls<PolynomialKernel<S>, S
   Family family_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <concepts>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// The keys [begin, end) of a row.
 struct KeyRange {
@@ -70,4 +70,4 @@ MaskRef mask_ref(const M& mask) {
 }
 
 }  // namespace detail
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -4,7 +4,7 @@
 
 #include <phiattn/memories/closure_mixture.hpp>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 template <detail::ComputeScalar S>
 ClosureMixture<S>::ClosureMixture(const Input<double>& centres, const Reparametrisation& reparametrisation,
@@ -69,4 +69,4 @@ void ClosureMixture<S>::absorb(const ClosureMixture& other) {
   size_ += other.size_;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -116,13 +116,13 @@ class ClosureMixture : public MemoryBase<ClosureMixture<S>, S> {
   Index size_ = 0;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI
 
 #if PHIATTN_EXTERN
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 extern template class ClosureMixture<float>;
 extern template class ClosureMixture<double>;
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI
 #else
 #include <phiattn/memories/closure_mixture-inl.hpp>
 #endif

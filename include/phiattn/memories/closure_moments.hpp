@@ -15,7 +15,7 @@
 #include <cmath>
 #include <limits>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Weighted moments of keys y and values v, with weights w_j = exp(a_j) under one log-scale c = max_j a_j:
 ///
@@ -300,4 +300,4 @@ class ClosureMoments {
   ValueHull<S> hull_;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Covariance of the keys: S of x' S x, or its diagonal alone.
 enum class Covariance { full, diagonal };
@@ -33,4 +33,4 @@ inline const ClosureOptions& checked(const ClosureOptions& options) {
 }
 
 }  // namespace detail
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// log sum_j exp(x_j), in double whatever the compute type: it counts tokens, one at a time.
 class LogCount {
@@ -137,4 +137,4 @@ class RunningSpread {
   Eigen::Map<RowVector<S>> mean_, second_;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <limits>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 template <detail::ComputeScalar S>
 ClusterMemory<S>::ClusterMemory(const Input<double>& centres, const Reparametrisation& reparametrisation,
@@ -93,4 +93,4 @@ bool ClusterMemory<S>::add(const detail::ClosureTokens<S>& tokens, Index j, Inde
   return true;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

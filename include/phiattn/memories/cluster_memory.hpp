@@ -11,7 +11,7 @@
 
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// A key-value cache in C clusters, of which each query reads the `top` that hold most of its attention; of every other
 /// only a summary, its mass n = sum w, its mean key mu and value nu and the diagonal D of its keys' covariance:
@@ -61,13 +61,13 @@ class ClusterMemory : public MemoryBase<ClusterMemory<S>, S> {
   Index size_ = 0;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI
 
 #if PHIATTN_EXTERN
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 extern template class ClusterMemory<float>;
 extern template class ClusterMemory<double>;
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI
 #else
 #include <phiattn/memories/cluster_memory-inl.hpp>
 #endif

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 struct ClusterOptions {
   /// Clusters that a query reads exactly; at least 0.
@@ -219,4 +219,4 @@ class ClusterRead {
 };
 
 }  // namespace detail
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

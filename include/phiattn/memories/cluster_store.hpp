@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Summaries of clusters, a row each: mass n = sum w as its logarithm, mu = sum w y / n, nu = sum w v / n, the diagonal
 /// of sum w (y - mu)(y - mu)' / n, and the number of tokens. A view.
@@ -145,4 +145,4 @@ class ClusterBucket {
   Index size_ = 0;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -13,7 +13,7 @@
 #include <memory>
 #include <utility>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// The centres of a memory, at its scale and in its compute type. Copies share them.
 template <class S>
@@ -55,4 +55,4 @@ class Codebook {
   std::shared_ptr<const Centres> centres_;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

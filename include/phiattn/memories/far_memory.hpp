@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Rows [first, first + out.rows) of x times factor, or, if reversed, those of x upside down.
 template <class S>
@@ -56,4 +56,4 @@ void sweep_far(Far& far, const Input<S>& q, const Input<S>& k, const Input<S>& v
   }
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

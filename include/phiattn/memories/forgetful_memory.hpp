@@ -6,7 +6,7 @@
 
 #include <optional>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// A memory that forgets every token: Windowed(w, ForgetfulMemory<float>(dv)) is sliding-window attention, which any
 /// other far memory has to beat. Of any dimension and scale.
@@ -42,4 +42,4 @@ class ForgetfulMemory : public MemoryBase<ForgetfulMemory<S>, S> {
   Index size_ = 0;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 template <detail::ComputeScalar S>
 GaussianClosure<S>::GaussianClosure(const Reparametrisation& reparametrisation, Index dv,
@@ -49,4 +49,4 @@ void GaussianClosure<S>::absorb(const GaussianClosure& other) {
   size_ += other.size_;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

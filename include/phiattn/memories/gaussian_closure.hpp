@@ -7,7 +7,7 @@
 #include <phiattn/memories/closure_moments.hpp>
 #include <phiattn/memories/token_frame.hpp>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// All keys and values as one Gaussian, d^2 + d dv numbers however many there are. With the queries and keys of a
 /// reparametrisation, weights w_j = exp(log-weight of key j), x = q' scale, and
@@ -61,13 +61,13 @@ class GaussianClosure : public MemoryBase<GaussianClosure<S>, S> {
   Index size_ = 0;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI
 
 #if PHIATTN_EXTERN
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 extern template class GaussianClosure<float>;
 extern template class GaussianClosure<double>;
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI
 #else
 #include <phiattn/memories/gaussian_closure-inl.hpp>
 #endif

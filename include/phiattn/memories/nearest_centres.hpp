@@ -5,7 +5,7 @@
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Index of the nearest centre of each row: argmin_c |x - c|^2, the first of equals. A row that is not finite gets 0.
 /// `scores` (n, C) is scratch. Cost: 2 n C d flops.
@@ -22,4 +22,4 @@ void nearest_centres(Rows<const S> x, Rows<const S> centres, const S* half_squar
   }
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

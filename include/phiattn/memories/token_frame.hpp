@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <memory>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Reparametrisation of exp(scale q . k) at its scale, so that with x = query(q), y = key(k)
 ///
@@ -85,4 +85,4 @@ class TokenFrame {
   std::shared_ptr<const Sides> sides_;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// The last tokens of a stream, in order and contiguous, as they came, each with its position. O(1) a token on average,
 /// and no allocation once it has held as many as it ever will.
@@ -102,4 +102,4 @@ class TokenQueue {
   Index size_ = 0;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -15,7 +15,7 @@
 #include <string>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// Softmax attention, exact over the w tokens nearest to each query and as `Far` has it over all others, under one
 /// normaliser:
@@ -205,4 +205,4 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   std::optional<Index> dimension_;
 };
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

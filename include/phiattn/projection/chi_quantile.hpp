@@ -9,7 +9,7 @@
 #include <limits>
 #include <numbers>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// The chi distribution: the radius r = |omega| of omega ~ N(0, I) in d >= 1 dimensions,
 ///
@@ -116,4 +116,4 @@ class ChiDistribution {
   double peak_;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail

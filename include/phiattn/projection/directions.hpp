@@ -5,12 +5,13 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/random.hpp>
+#include <phiattn/core/rows.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// How the unit vectors u_1 ... u_h are chosen; each alone is uniform on the sphere (hadamard: nearly).
 enum class Directions {
@@ -28,14 +29,16 @@ namespace detail {
 /// 2007): it would bias the kernel by 19 % at d = 8. Twice is enough for orthogonality to rounding (Kahan, in
 /// Parlett 1980).
 template <class S>
-void orthonormalise(MatrixRef<S> rows) {
-  for (Index i = 0; i < rows.rows(); ++i) {
-    auto row = rows.row(i);
-    const auto done = rows.topRows(i);
+void orthonormalise(Rows<S> rows) {
+  using Row = Eigen::Map<RowVector<S>>;
+  for (Index i = 0; i < rows.rows; ++i) {
+    Row row(rows.row(i), rows.cols);
     for (int pass = 0; pass < 2; ++pass) {
-      const RowVector<S> components = row * done.transpose();
-      row.noalias() -= components * done;
-      row.normalize();
+      for (Index j = 0; j < i; ++j) {
+        const Row done(rows.row(j), rows.cols);
+        row -= row.dot(done) * done;
+      }
+      row /= row.norm();
     }
   }
 }
@@ -47,14 +50,19 @@ void orthonormalise(MatrixRef<S> rows) {
 ///
 /// They span d - 1 dimensions. A single row stays what it is.
 template <class S>
-void make_simplex(MatrixRef<S> rows) {
-  const Index last = rows.rows() - 1;
+void make_simplex(Rows<S> rows) {
+  using Row = Eigen::Map<RowVector<S>>;
+  const Index last = rows.rows - 1;
   if (last == 0) return;
   const auto n = static_cast<S>(last);
-  const RowVector<S> c = rows.topRows(last).colwise().sum();
-  rows.topRows(last) *= std::sqrt((n + 1) / n);
-  rows.topRows(last).rowwise() -= (std::sqrt(n + 1) + 1) / (n * std::sqrt(n)) * c;
-  rows.row(last) = c / std::sqrt(n);
+  Row c(rows.row(last), rows.cols);
+  c.setZero();
+  for (Index i = 0; i < last; ++i) c += Row(rows.row(i), rows.cols);
+  for (Index i = 0; i < last; ++i) {
+    Row row(rows.row(i), rows.cols);
+    row = std::sqrt((n + 1) / n) * row - ((std::sqrt(n + 1) + 1) / (n * std::sqrt(n))) * c;
+  }
+  c /= std::sqrt(n);
 }
 
 }  // namespace detail
@@ -75,7 +83,7 @@ Matrix<S> sample_directions(Index h, Index d, Directions kind, const Philox& ran
     rows.data()[i] = static_cast<S>(random.normal(static_cast<std::uint64_t>(i)));
   switch (kind) {
     case Directions::iid:
-      rows.rowwise().normalize();
+      for (Index i = 0; i < h; ++i) rows.row(i) /= rows.row(i).norm();
       break;
     case Directions::orthogonal:
       for (Index i = 0; i < h; i += d) detail::orthonormalise<S>(rows.middleRows(i, std::min(d, h - i)));
@@ -95,4 +103,4 @@ Matrix<S> sample_directions(Index h, Index d, Directions kind, const Philox& ran
   return rows;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <string>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// FAVOR++: with these frequencies positive random features are
 ///
@@ -46,4 +46,4 @@ inline double favor_plusplus_parameter(double phi, Index dimension) {
   return (1 - 1 / rho) / 8;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

@@ -18,7 +18,7 @@
 #include <utility>
 #include <variant>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// How sample_projection() draws its frequencies.
 struct ProjectionOptions {
@@ -48,8 +48,8 @@ class DenseRows {
 
   Index rows() const { return rows_; }
   Index cols() const { return transposed_.rows(); }
-  void project(const ConstMatrixRef<S>& x, MatrixRef<S> out) const {
-    multiply<S>(x, transposed_.leftCols(rows_), out);
+  void project(Rows<const S> x, Rows<S> out) const {
+    multiply<S>(x, Rows<const S>(transposed_).left(rows_), out);
   }
   Matrix<S> matrix() const { return transposed_.leftCols(rows_).transpose(); }
   DenseRows scaled(S factor) const { return DenseRows(factor * transposed_.leftCols(rows_)); }
@@ -99,40 +99,20 @@ class Projection {
   ///
   /// @throws std::invalid_argument  if the shapes do not fit
   /// Cost: 2 n m d flops, O(n m log d) for Hadamard directions, half of it if antithetic.
-  void project(const ConstMatrixRef<S>& x, MatrixRef<S> out) const {
-    detail::check_equal("columns of x", x.cols(), "columns of omega", cols());
-    detail::check_equal("rows of out", out.rows(), "rows of x", x.rows());
-    detail::check_equal("columns of out", out.cols(), "rows of omega", rows());
-    std::visit([&](const auto& base) { base.project(x, out.leftCols(base.rows())); }, parts_->base);
-    out.rightCols(negatives()) = -out.leftCols(negatives());
-  }
+  void project(Rows<const S> x, Rows<S> out) const;
 
   /// omega itself, (m, d).
-  Matrix<S> matrix() const {
-    Matrix<S> omega(rows(), cols());
-    omega.topRows(rows() - negatives()) =
-        std::visit([](const auto& base) { return base.matrix(); }, parts_->base);
-    omega.bottomRows(negatives()) = -omega.topRows(negatives());
-    return omega;
-  }
+  Matrix<S> matrix() const;
 
   /// ln w_i, (m); of size 0 if all are 0.
   const Vector<S>& log_weights() const { return parts_->log_weights; }
 
   /// The same with the frequencies times `factor`.
-  Projection scaled(S factor) const {
-    return std::visit([&](const auto& base) { return Projection(rows_, base.scaled(factor), log_weights()); },
-                      parts_->base);
-  }
+  Projection scaled(S factor) const;
 
   /// The same with `log_weights` (m) added to its own.
   /// @throws std::invalid_argument  if there are not m of them, or one is not finite
-  Projection weighted(const Input<S>& log_weights) const {
-    Vector<S> sum = checked(log_weights, rows_);
-    if (parts_->log_weights.size() > 0) sum += parts_->log_weights;
-    return std::visit([&](const auto& base) { return Projection(rows_, base, std::move(sum)); },
-                      parts_->base);
-  }
+  Projection weighted(const Input<S>& log_weights) const;
 
  private:
   friend Projection sample_projection<S>(Index m, Index d, const ProjectionOptions& options);
@@ -158,17 +138,7 @@ class Projection {
     return omega.derived().template cast<S>().transpose();
   }
 
-  static Vector<S> checked(const Input<S>& log_weights, Index m) {
-    detail::check_vector("log_weights", log_weights.rows(), log_weights.cols(), "rows of omega", m);
-    Matrix<S> column(m, 1);
-    log_weights.as_column().load(0, S(1), column);
-    for (Index i = 0; i < m; ++i) {
-      if (std::isfinite(column(i, 0))) continue;
-      detail::fail_argument("log-weight " + std::to_string(i) + ": got " + std::to_string(column(i, 0)) +
-                            ", expected a finite number");
-    }
-    return column;
-  }
+  static Vector<S> checked(const Input<S>& log_weights, Index m);
 
   /// The last rows of omega that are the first ones negated, and not stored.
   Index negatives() const {
@@ -178,6 +148,54 @@ class Projection {
   Index rows_;
   std::shared_ptr<const Parts> parts_;
 };
+
+template <detail::ComputeScalar S>
+void Projection<S>::project(Rows<const S> x, Rows<S> out) const {
+  detail::check_equal("columns of x", x.cols, "columns of omega", cols());
+  detail::check_equal("rows of out", out.rows, "rows of x", x.rows);
+  detail::check_equal("columns of out", out.cols, "rows of omega", rows());
+  const Index h = rows_ - negatives();
+  std::visit([&](const auto& base) { base.project(x, out.left(h)); }, parts_->base);
+  for (Index t = 0; t < out.rows; ++t) {
+    S* const row = out.row(t);
+    for (Index i = h; i < rows_; ++i) row[i] = -row[i - h];
+  }
+}
+
+template <detail::ComputeScalar S>
+Matrix<S> Projection<S>::matrix() const {
+  Matrix<S> omega(rows(), cols());
+  omega.topRows(rows() - negatives()) =
+      std::visit([](const auto& base) { return base.matrix(); }, parts_->base);
+  omega.bottomRows(negatives()) = -omega.topRows(negatives());
+  return omega;
+}
+
+template <detail::ComputeScalar S>
+Projection<S> Projection<S>::scaled(S factor) const {
+  return std::visit([&](const auto& base) { return Projection(rows_, base.scaled(factor), log_weights()); },
+                    parts_->base);
+}
+
+template <detail::ComputeScalar S>
+Projection<S> Projection<S>::weighted(const Input<S>& log_weights) const {
+  Vector<S> sum = checked(log_weights, rows_);
+  if (parts_->log_weights.size() > 0) sum += parts_->log_weights;
+  return std::visit([&](const auto& base) { return Projection(rows_, base, std::move(sum)); }, parts_->base);
+}
+
+template <detail::ComputeScalar S>
+Vector<S> Projection<S>::checked(const Input<S>& log_weights, Index m) {
+  detail::check_vector("log_weights", log_weights.rows(), log_weights.cols(), "rows of omega", m);
+  Matrix<S> column(m, 1);
+  log_weights.as_column().load(0, S(1), column);
+  for (Index i = 0; i < m; ++i) {
+    if (std::isfinite(column(i, 0))) continue;
+    detail::fail_argument("log-weight " + std::to_string(i) + ": got " + std::to_string(column(i, 0)) +
+                          ", expected a finite number");
+  }
+  return column;
+}
 
 /// m random frequencies in d dimensions, omega_i = R_i u_i with radii R_i and directions u_i:
 ///
@@ -217,4 +235,13 @@ Projection<S> sample_projection(Index m, Index d, const ProjectionOptions& optio
   return Projection<S>(m, detail::DenseRows<S>(directions, radii), {});
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI
+
+#if PHIATTN_EXTERN
+namespace phiattn::inline PHIATTN_ABI {
+extern template class Projection<float>;
+extern template class Projection<double>;
+extern template Projection<float> sample_projection<float>(Index, Index, const ProjectionOptions&);
+extern template Projection<double> sample_projection<double>(Index, Index, const ProjectionOptions&);
+}  // namespace phiattn::inline PHIATTN_ABI
+#endif

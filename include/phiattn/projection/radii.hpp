@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 /// How the radii R_1 ... R_h of h frequencies are chosen. U_i are independent uniforms, P_d the chi
 /// distribution.
@@ -68,4 +68,4 @@ Vector<S> sample_radii(Index h, Index d, Radii rule, const Philox& random) {
   return radii;
 }
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

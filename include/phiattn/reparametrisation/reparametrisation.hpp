@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace phiattn {
+namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
 
@@ -141,4 +141,4 @@ class ReparametrisationOf {
 /// In double, whatever attention computes in.
 using Reparametrisation = ReparametrisationOf<double>;
 
-}  // namespace phiattn
+}  // namespace phiattn::inline PHIATTN_ABI

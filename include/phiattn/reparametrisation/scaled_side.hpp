@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace phiattn::detail {
+namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// An AffineSide for tokens that come times sqrt(scale), in the compute type.
 template <class S>
@@ -48,4 +48,4 @@ class ScaledSide {
   S constant_;
 };
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
