@@ -112,7 +112,7 @@ class RegimeOf {
     const Matrix<T> tokens = (static_cast<S>(factor) * x).template cast<T>();
     Matrix<T> values(x.rows(), map.feature_dimension());
     Vector<T> log_scales(x.rows());
-    detail::fill_features<F, T>(map, side, tokens, first, {values, log_scales});
+    detail::fill_features<F>(map, side, tokens, first, {values, log_scales});
     Features features{values.template cast<S>(), log_scales.template cast<S>()};
     if constexpr (LogFeatureMap<F>) features.values.colwise() += features.log_scales;
     return features;

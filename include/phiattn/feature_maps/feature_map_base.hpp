@@ -42,7 +42,7 @@ class FeatureMapBase : public detail::FormerFeatureCalls<Derived, S> {
     x.load(0, S(1), tokens);
     Matrix<S> phi(x.rows(), map.feature_dimension());
     Vector<S> log_scale(x.rows());
-    detail::fill_features<Derived, S>(map, side, tokens, first, {phi, log_scale});
+    detail::fill_features(map, side, tokens, first, {phi, log_scale});
     for (Index t = 0; t < x.rows(); ++t) {
       if constexpr (std::same_as<Tag, LogFeatureMapTag>) {
         detail::exp_shifted(phi.row(t), -log_scale(t));

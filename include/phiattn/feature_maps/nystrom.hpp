@@ -108,7 +108,7 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
   void kernel_similarity(const ConstMatrixRef<S>& x, const ConstMatrixRef<S>& landmarks,
                          MatrixRef<S> tile) const {
     Vector<S> unused;
-    detail::fill_similarity<K, S>(kernel_, x, landmarks, tile, unused);
+    detail::fill_similarity<K>(kernel_, x, landmarks, tile, unused);
   }
 
   Parts prepare(const Input<double>& landmarks, double jitter) const {

@@ -56,7 +56,7 @@ class Reparametrised : public FeatureMapBase<Reparametrised<Map>, typename Map::
       detail::with_scratch<S>(2 * n, x.cols(), [&](Eigen::Map<Matrix<S>> scratch) {
         auto moved = side.is_diagonal() ? scratch.topRows(n) : scratch.bottomRows(n);
         side.transform(x.middleRows(begin, n), moved, scratch.topRows(n));
-        detail::fill_features<Map, S>(map_, given, scratch.topRows(n), first + begin, block.middle(begin, n));
+        detail::fill_features<Map>(map_, given, scratch.topRows(n), first + begin, block.middle(begin, n));
       });
     }
     side.add_log_factors(x, block.log_scale);
