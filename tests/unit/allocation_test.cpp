@@ -96,8 +96,8 @@ namespace {
 constexpr Index kD = 16;
 constexpr Index kDv = 16;
 
-struct Tokens {
-  explicit Tokens(Index n)
+struct Sample {
+  explicit Sample(Index n)
       : q(Matrix<float>::Random(n, kD)),
         k(Matrix<float>::Random(n, kD)),
         v(Matrix<float>::Random(n, kDv)),
@@ -114,7 +114,7 @@ Heap heap_of(const Call& call) {
 
 template <class F>
 Heap heap_of_attention(const F& similarity, Index n, const AttentionOptions& options) {
-  Tokens t(n);
+  Sample t(n);
   return heap_of([&] { attention(similarity, t.q, t.k, t.v, t.out, options); });
 }
 
@@ -136,7 +136,7 @@ void check_attention(const F& similarity) {
 /// What a warmed-up memory allocates for more tokens than it has seen.
 template <Memory M>
 void check_warm(M memory) {
-  Tokens small(512), large(4096);
+  Sample small(512), large(4096);
   memory.advance(small.q, small.k, small.v, small.out);
   memory.read(small.q, small.out);
   const Heap heap = heap_of([&] {
@@ -178,7 +178,7 @@ TEST_CASE("a warmed-up memory allocates nothing", "[allocation]") {
 TEST_CASE("a warmed-up window decodes and advances without allocating", "[allocation]") {
   const auto plain = Reparametrisation::shift(Vector<double>::Zero(kD), Vector<double>::Zero(kD));
   const auto check = [](auto memory) {
-    Tokens t(512);
+    Sample t(512);
     const auto decode = [&] {
       for (Index i = 0; i < 200; ++i) memory.advance(t.q.row(i), t.k.row(i), t.v.row(i), t.out.row(i));
     };

@@ -25,7 +25,7 @@ constexpr Index kN = 80;
 constexpr Index kD = 4;
 constexpr Index kDv = 3;
 
-struct Tokens {
+struct Sample {
   Matrix<double> q = gaussian<double>(kN, kD, kSeed, 2);
   Matrix<double> k = gaussian<double>(kN, kD, kSeed + 1, 2);
   Matrix<double> v = gaussian<double>(kN, kDv, kSeed + 2);
@@ -35,7 +35,7 @@ constexpr AttentionOptions kCausal{.causality = Causality::causal};
 
 template <class Far>
 void check_far(const Far& far, double largest_error) {
-  const auto [q, k, v] = Tokens();
+  const auto [q, k, v] = Sample();
   const Matrix<double> all = attention(Windowed(kN, far), q, k, v, kCausal);
   CHECK(maximal_error(all, attention(ExponentialKernel<double>(), q, k, v, kCausal)) < 1e-13);
 
@@ -89,8 +89,43 @@ TEST_CASE("any memory can be the far field of a window") {
   SECTION("another window") { check_far(Windowed(5, GaussianClosure<double>(kD, kDv)), 1e-12); }
 }
 
+TEST_CASE("a window and what is behind it have one scale, whoever was told it") {
+  const auto [q, k, v] = Sample();
+  const EluFeatures<double> elu(kD);
+  const auto check_scale = [&, &q = q, &k = k, &v = v](const auto& window, double scale) {
+    REQUIRE(window.scale() == scale);
+    const Matrix<double> out = attention(window, q, k, v, kCausal);
+    for (const Index t : {0, 7, 8, 79}) {
+      const Index begin = std::max<Index>(0, t - 7);
+      LinearState<EluFeatures<double>> rest(elu, kDv, {.scale = scale});
+      rest.append(k.topRows(begin), v.topRows(begin));
+      KeyValueCache<ExponentialKernel<double>> near({}, kDv, {.scale = scale});
+      near.append(k.middleRows(begin, t + 1 - begin), v.middleRows(begin, t + 1 - begin));
+      const auto both = combine(near.read_partial(q.row(t)), rest.read_partial(q.row(t)));
+      CHECK(maximal_error(both.out, out.row(t)) < 1e-11);
+    }
+  };
+  check_scale(Windowed(8, LinearState(elu, kDv, {.scale = 4})), 4);
+  check_scale(Windowed(8, LinearState(elu, kDv, {.scale = 4}), {.scale = 4}), 4);
+  check_scale(Windowed(8, LinearState(elu, kDv)), 1);  // the far memory's own default
+  using Cache = KeyValueCache<ExponentialKernel<double>>;
+  const auto says = Catch::Contains("scale: got 2.0") && Catch::Contains("expected 4.0");
+  CHECK_THROWS_WITH(Windowed(8, LinearState(elu, kDv, {.scale = 4}), {.scale = 2}), says);
+  CHECK_THROWS_WITH(Windowed(8, Cache({}, kDv, {.scale = 4}), {.scale = 2}), says);
+  // A cache settles its scale with the first token, and the window with it.
+  Windowed late(8, Cache({}, kDv), {.scale = 2});
+  CHECK_THROWS_WITH(late.append(k, v), Catch::Contains("scale: got 2.0") && Catch::Contains("expected 0.5"));
+  CHECK(late.size() == 0);
+  Windowed settled(8, Cache({}, kDv));
+  CHECK_FALSE(settled.scale());
+  CHECK_FALSE(settled.dimension());
+  settled.append(k, v);
+  CHECK(settled.scale() == 0.5);
+  CHECK(settled.dimension() == kD);
+}
+
 TEST_CASE("a window before nothing is attention to the last w tokens") {
-  const auto [q, k, v] = Tokens();
+  const auto [q, k, v] = Sample();
   const Matrix<double> out = attention(Windowed(8, ForgetfulMemory<double>(kDv)), q, k, v, kCausal);
   for (Index t = 0; t < kN; ++t) {
     const Index n = std::min<Index>(t + 1, 8);
@@ -140,7 +175,7 @@ TEST_CASE("k-means finds separate clusters, the same ones on every run") {
 }
 
 TEST_CASE("more clusters read, less error, down to none") {
-  const Tokens tokens;
+  const Sample tokens;
   const auto& q = tokens.q;
   const auto& k = tokens.k;
   const auto& v = tokens.v;
@@ -159,7 +194,7 @@ TEST_CASE("more clusters read, less error, down to none") {
 }
 
 TEST_CASE("the cheapest memory is the first within the tolerance, else the best") {
-  const Tokens tokens;
+  const Sample tokens;
   const auto& q = tokens.q;
   const auto& k = tokens.k;
   const auto& v = tokens.v;

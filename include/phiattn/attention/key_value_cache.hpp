@@ -28,6 +28,7 @@ class TokenStore {
 
   void push(const Tokens<S>& tokens) {
     const Index n = tokens.size();
+    if (n == 0) return;  // of what dimension, nobody knows
     make_room(n, tokens.k.cols);
     keys_.middleRows(size_, n) = tokens.k.eigen();
     values_.middleRows(size_, n) = tokens.v.eigen();

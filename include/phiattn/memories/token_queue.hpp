@@ -36,6 +36,7 @@ class TokenQueue {
 
   void push(const Tokens<S>& tokens) {
     const Index n = tokens.size();
+    if (n == 0) return;
     make_room(n, tokens.k.cols);
     const Index end = head_ + size_;
     k_.middleRows(end, n) = tokens.k.eigen();
