@@ -1,4 +1,4 @@
-// Softmax attention, and Performer in its place. Next: compare.cpp, on real attention heads.
+// Softmax attention, and Performer in its place.
 
 #include <cstdio>
 #include <phiattn/phiattn.hpp>

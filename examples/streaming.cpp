@@ -1,5 +1,5 @@
 // Decoding: one token after the other, with a memory that stays as small as it was, and one that grows. Then
-// two memories, as two machines would fill them, merged into one. Next: custom_feature_map.cpp.
+// two memories, as two machines would fill them, merged into one.
 
 #include <cstdint>
 #include <cstdio>

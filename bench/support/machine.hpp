@@ -1,6 +1,6 @@
 #pragma once
 
-// What the machine can do, measured in the run that quotes it. Next: bench/support/timed.hpp.
+// What the machine can do, measured in the run that quotes it.
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>

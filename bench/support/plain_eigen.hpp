@@ -1,6 +1,6 @@
 #pragma once
 
-// The same operators as one writes them with Eigen at hand and an afternoon. Next: bench/against_plain_eigen.cpp.
+// The same operators as one writes them with Eigen at hand and an afternoon.
 
 #include <phiattn/core/matrix.hpp>
 

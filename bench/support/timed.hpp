@@ -1,6 +1,6 @@
 #pragma once
 
-// What a piece of work takes, beside another and beside the peak of the machine. Next: bench/support/plain_eigen.hpp.
+// What a piece of work takes, beside another and beside the peak of the machine.
 
 #include "machine.hpp"
 

@@ -1,4 +1,4 @@
-// The command line of compare. Next: inputs.hpp.
+// The command line of compare.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The language model at work: tokens in, logits out, with any memory in each of its heads. Next: head_sample.hpp.
+// The language model at work: tokens in, logits out, with any memory in each of its heads.
 #pragma once
 
 #include <algorithm>

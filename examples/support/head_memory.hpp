@@ -1,4 +1,4 @@
-// The memory of one attention head, of whatever type. Next: decoder.hpp.
+// The memory of one attention head, of whatever type.
 #pragma once
 
 #include <phiattn/attention/memory.hpp>

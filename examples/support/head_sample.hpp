@@ -1,4 +1,4 @@
-// Queries and keys of every head on a text, to calibrate memories with. Next: attentions.hpp.
+// Queries and keys of every head on a text, to calibrate memories with.
 #pragma once
 
 #include <phiattn/attention/key_value_cache.hpp>

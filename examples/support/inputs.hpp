@@ -1,5 +1,4 @@
 // The heads to look at: queries, keys and values of the shipped heads or of the user's files.
-// Next: evaluation.hpp.
 #pragma once
 
 #include <phiattn/core/matrix.hpp>

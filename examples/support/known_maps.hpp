@@ -1,4 +1,4 @@
-// The maps that compare knows: a new one is a new line. Next: report.hpp.
+// The maps that compare knows: a new one is a new line.
 #pragma once
 
 #include <phiattn/phiattn.hpp>

@@ -1,4 +1,4 @@
-// The memories that compare knows: exact attention nearby, a summary of the rest. Next: known_maps.hpp.
+// The memories that compare knows: exact attention nearby, a summary of the rest.
 #pragma once
 
 #include <phiattn/phiattn.hpp>

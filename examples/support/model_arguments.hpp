@@ -1,4 +1,4 @@
-// The command line of language_model. Next: model_files.hpp.
+// The command line of language_model.
 #pragma once
 
 #include <phiattn/core/matrix.hpp>

@@ -1,4 +1,4 @@
-// The language model of examples/data/model, as it lies in its files. Next: rotary.hpp.
+// The language model of examples/data/model, as it lies in its files.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// How language_model prints its results: as a table or as JSON. Next: language_model.cpp itself.
+// How language_model prints its results: as a table or as JSON.
 #pragma once
 
 #include <algorithm>

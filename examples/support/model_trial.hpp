@@ -1,4 +1,4 @@
-// What language_model measures of one attention. Next: vocabulary.hpp.
+// What language_model measures of one attention.
 #pragma once
 
 #include <phiattn/core/random.hpp>

@@ -1,4 +1,4 @@
-// How compare prints its results: as tables or as JSON. Next: compare.cpp itself.
+// How compare prints its results: as tables or as JSON.
 #pragma once
 
 #include <cinttypes>

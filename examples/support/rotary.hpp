@@ -1,4 +1,4 @@
-// Rotary positions (Su et al. 2021). Next: head_memory.hpp.
+// Rotary positions (Su et al. 2021).
 #pragma once
 
 #include <phiattn/core/matrix.hpp>

@@ -1,4 +1,4 @@
-// Arrays of a known dtype and shape from .npy files: a model's weights and tokens. Next: model_files.hpp.
+// Arrays of a known dtype and shape from .npy files: a model's weights and tokens.
 #pragma once
 
 #include <phiattn/core/matrix.hpp>

@@ -1,4 +1,4 @@
-// The texts of a model's tokens. Next: model_report.hpp.
+// The texts of a model's tokens.
 #pragma once
 
 #include <algorithm>

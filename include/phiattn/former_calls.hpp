@@ -1,7 +1,7 @@
 #pragma once
 
 // What the library's own maps and kernels were called by up to version 0.1: each name passes the call on to the one
-// verb of today. Nothing of it is compiled unless it is called. Next: kernels/exponential.hpp.
+// verb of today. Nothing of it is compiled unless it is called.
 
 #include <phiattn/similarity.hpp>
 

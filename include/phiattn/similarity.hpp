@@ -6,7 +6,7 @@
 //
 // A kernel gives sim(q, k) for pairs; a feature map gives phi(q) and varphi(k) with sim(q, k) = phi(q) . varphi(k).
 // Either comes in two kinds: positive ones hand over logarithms, signed ones values with one log-scale a row, so
-// that nothing overflows. Next: kernels/exponential.hpp or projection/projection.hpp.
+// that nothing overflows.
 
 #include <phiattn/core/matrix.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Exact weights and those of polynomials, compiled once. Next: error_by_degree.cpp.
+// Exact weights and those of polynomials, compiled once.
 
 #include "lab.hpp"
 

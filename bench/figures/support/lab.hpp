@@ -1,6 +1,6 @@
 #pragma once
 
-// What the figures share: options, seeded data, samples over seeds, tables, claims. Next: maps.hpp.
+// What the figures share: options, seeded data, samples over seeds, tables, claims.
 
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/random.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The random maps of the figures, and what one draw of each does to the weights. Next: error_by_features.cpp.
+// The random maps of the figures, and what one draw of each does to the weights.
 
 #include <phiattn/analysis/regime.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which memory a head needs. Next: constructions/sparse_pattern.hpp.
+// Which memory a head needs.
 
 #include <phiattn/analysis/error.hpp>
 #include <phiattn/attention/attention.hpp>

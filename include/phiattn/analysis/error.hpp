@@ -1,7 +1,6 @@
 #pragma once
 
 // How far an approximation is from the exact result, and how far uniform attention would be.
-// Next: analysis/rank.hpp.
 
 #include <phiattn/attention/attention.hpp>
 #include <phiattn/core/check.hpp>

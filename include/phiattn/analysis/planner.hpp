@@ -1,6 +1,6 @@
 #pragma once
 
-// How many features each map of exp(q . k) needs. Next: analysis/regime.hpp.
+// How many features each map of exp(q . k) needs.
 
 #include <phiattn/analysis/variance.hpp>
 #include <phiattn/core/check.hpp>

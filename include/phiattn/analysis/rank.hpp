@@ -1,6 +1,6 @@
 #pragma once
 
-// How many dimensions a matrix of attention weights has. Next: analysis/variance.hpp.
+// How many dimensions a matrix of attention weights has.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/matrix.hpp>

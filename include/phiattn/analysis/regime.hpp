@@ -1,6 +1,6 @@
 #pragma once
 
-// What to expect of each map, from q and k alone. Next: analysis/cheapest_memory.hpp.
+// What to expect of each map, from q and k alone.
 
 #include <phiattn/attention/options.hpp>
 #include <phiattn/core/check.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// How far random features of exp(q . k) are from it, in closed form. Next: analysis/planner.hpp.
+// How far random features of exp(q . k) are from it, in closed form.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/matrix.hpp>

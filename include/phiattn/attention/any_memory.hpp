@@ -1,6 +1,6 @@
 #pragma once
 
-// A memory chosen at run time. Next: attention/attention.hpp.
+// A memory chosen at run time.
 
 #include <phiattn/attention/memory_base.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The one entry point. Next: memories/token_queue.hpp.
+// The one entry point.
 
 #include <phiattn/attention/any_memory.hpp>
 #include <phiattn/attention/key_value_cache.hpp>

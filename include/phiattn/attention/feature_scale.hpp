@@ -1,6 +1,6 @@
 #pragma once
 
-// The log-scale of a linear state: why it needs no epsilon. Next: attention/linear_core.hpp.
+// The log-scale of a linear state: why it needs no epsilon.
 
 #include <phiattn/attention/state_scale.hpp>
 #include <phiattn/core/exp.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The memory of a kernel: exact attention. Next: attention/any_memory.hpp.
+// The memory of a kernel: exact attention.
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/attention/tiles.hpp>

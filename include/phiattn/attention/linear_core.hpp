@@ -1,7 +1,6 @@
 #pragma once
 
-// What a linear state holds, whatever map the features come from: compiled once for a scalar and kind. Next:
-// attention/linear_state.hpp.
+// What a linear state holds, whatever map the features come from: compiled once for a scalar and kind.
 
 #include <phiattn/attention/feature_scale.hpp>
 #include <phiattn/attention/map_ref.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The memory of a feature map: linear attention. Next: attention/tiles.hpp.
+// The memory of a feature map: linear attention.
 
 #include <phiattn/attention/linear_core.hpp>
 #include <phiattn/attention/memory_base.hpp>

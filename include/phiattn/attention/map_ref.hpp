@@ -1,7 +1,6 @@
 #pragma once
 
 // Feature maps and kernels behind a pointer and a function, so that what works with them is compiled once a scalar.
-// Next: attention/state_scale.hpp.
 
 #include <phiattn/core/rows.hpp>
 #include <phiattn/similarity.hpp>

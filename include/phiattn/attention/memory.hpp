@@ -1,6 +1,6 @@
 #pragma once
 
-// What every memory of keys and values offers, and what it is made from. Next: attention/memory_base.hpp.
+// What every memory of keys and values offers, and what it is made from.
 
 #include <phiattn/attention/options.hpp>
 #include <phiattn/attention/partial.hpp>

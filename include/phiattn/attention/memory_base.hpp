@@ -1,6 +1,6 @@
 #pragma once
 
-// The outside of every memory. Next: attention/map_ref.hpp.
+// The outside of every memory.
 
 #include <phiattn/attention/memory_loops.hpp>
 #include <phiattn/core/check.hpp>

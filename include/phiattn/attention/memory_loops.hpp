@@ -1,6 +1,6 @@
 #pragma once
 
-// A memory's blocks, one after the other: compiled once for a scalar. Next: attention/memory_base.hpp.
+// A memory's blocks, one after the other: compiled once for a scalar.
 
 #include <phiattn/attention/memory.hpp>
 #include <phiattn/attention/row_results.hpp>

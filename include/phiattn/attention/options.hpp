@@ -1,6 +1,6 @@
 #pragma once
 
-// What a call of attention is told and what it reports. Next: attention/partial.hpp.
+// What a call of attention is told and what it reports.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/matrix.hpp>

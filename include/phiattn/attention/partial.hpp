@@ -1,6 +1,6 @@
 #pragma once
 
-// Results over some of the keys, and how they combine. Next: attention/row_results.hpp.
+// Results over some of the keys, and how they combine.
 
 #include <phiattn/attention/row_sums.hpp>
 #include <phiattn/core/check.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The door: where undivided sums become results. Next: attention/memory.hpp.
+// The door: where undivided sums become results.
 
 #include <phiattn/attention/options.hpp>
 #include <phiattn/attention/partial.hpp>

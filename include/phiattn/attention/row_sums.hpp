@@ -1,6 +1,6 @@
 #pragma once
 
-// The one way out of a set of keys: sums that are not divided yet. Next: attention/partial.hpp.
+// The one way out of a set of keys: sums that are not divided yet.
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/rows.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The log-scale of signed features. Next: attention/feature_scale.hpp.
+// The log-scale of signed features.
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Exact attention in tiles: compiled once for a scalar. Next: attention/key_value_cache.hpp.
+// Exact attention in tiles: compiled once for a scalar.
 
 #include <phiattn/attention/map_ref.hpp>
 #include <phiattn/attention/row_results.hpp>

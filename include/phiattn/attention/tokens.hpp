@@ -1,6 +1,6 @@
 #pragma once
 
-// What goes into a memory. Next: attention/row_sums.hpp.
+// What goes into a memory.
 
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/rows.hpp>

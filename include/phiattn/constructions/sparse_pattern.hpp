@@ -1,6 +1,6 @@
 #pragma once
 
-// Inputs on which a fixed attention module has a given sparse pattern. Next: phiattn.hpp.
+// Inputs on which a fixed attention module has a given sparse pattern.
 //
 // X = [X1 | X2] is (L, 2d), W_Q = [I; 0] and W_K = [0; I], (2d, d), and the weights are softmax(X W_Q W_K^T X^T) without
 // a scale (Likhosherstov, Choromanski and Weller 2021, "On the expressive power of self-attention matrices"). A target

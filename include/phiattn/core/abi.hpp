@@ -1,6 +1,6 @@
 #pragma once
 
-// What translation units must agree on to share code. Next: core/matrix.hpp.
+// What translation units must agree on to share code.
 //
 // How wide vectors are, whether multiplications and additions fuse and how Eigen aligns what it allocates is each unit's
 // choice, by its flags. All names live in an inline namespace made from it, so that units that chose otherwise do not

@@ -1,6 +1,6 @@
 #pragma once
 
-// Shape and value checks: the only place that throws. Next: core/exp.hpp.
+// Shape and value checks: the only place that throws.
 
 #include <phiattn/core/matrix.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The one exponential of the library. Next: core/product.hpp.
+// The one exponential of the library.
 
 #include <phiattn/core/packet.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What comes in: any Eigen expression, behind one type per scalar. Next: core/output.hpp.
+// What comes in: any Eigen expression, behind one type per scalar.
 
 #include <phiattn/core/abi.hpp>
 #include <phiattn/core/matrix.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The types every room shares. Next: core/rows.hpp.
+// The types every room shares.
 
 #include <phiattn/core/abi.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The loops inside every dense product. Next: core/product.hpp.
+// The loops inside every dense product.
 
 #include <phiattn/core/packet.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where results go: any writable Eigen expression, behind one type per scalar. Next: core/workspace.hpp.
+// Where results go: any writable Eigen expression, behind one type per scalar.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>

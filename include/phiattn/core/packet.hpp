@@ -1,7 +1,6 @@
 #pragma once
 
 // The vector registers of the machine, through Eigen's packets: the one place that names Eigen's insides.
-// Next: core/exp.hpp.
 
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/rows.hpp>

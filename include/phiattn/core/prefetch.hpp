@@ -1,6 +1,6 @@
 #pragma once
 
-// Reading ahead of the computation. Next: core/workspace.hpp.
+// Reading ahead of the computation.
 
 #include <phiattn/core/matrix.hpp>
 

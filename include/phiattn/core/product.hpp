@@ -1,7 +1,7 @@
 #pragma once
 
 // The dense products of the library, in row-major blocks: compiled once for a scalar however many similarities there
-// are. Next: core/prefetch.hpp.
+// are.
 
 #include <phiattn/core/abi.hpp>
 #include <phiattn/core/rows.hpp>

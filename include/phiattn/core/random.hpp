@@ -1,6 +1,6 @@
 #pragma once
 
-// Random numbers as a pure function of (seed, stream, index). Next: similarity.hpp.
+// Random numbers as a pure function of (seed, stream, index).
 
 #include <array>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows of numbers as they lie in memory. Next: core/abi.hpp.
+// Rows of numbers as they lie in memory.
 
 #include <phiattn/core/matrix.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Working memory of a map or a kernel. Next: core/random.hpp.
+// Working memory of a map or a kernel.
 
 #include <phiattn/core/workspace.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Working memory of a thread. Next: core/input.hpp.
+// Working memory of a thread.
 
 #include <phiattn/core/prefetch.hpp>
 #include <phiattn/core/rows.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// A feature map chosen at run time. Next: attention/options.hpp.
+// A feature map chosen at run time.
 
 #include <phiattn/feature_maps/feature_map_base.hpp>
 

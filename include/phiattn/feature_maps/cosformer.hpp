@@ -1,6 +1,6 @@
 #pragma once
 
-// A map that knows where a token stands. Next: feature_maps/landmarks.hpp.
+// A map that knows where a token stands.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/exp.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Exponentials of a weighted cosine transform. Next: attention/options.hpp.
+// Exponentials of a weighted cosine transform.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/random.hpp>

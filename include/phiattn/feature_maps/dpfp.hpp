@@ -1,6 +1,6 @@
 #pragma once
 
-// Sparse products of positive parts. Next: feature_maps/hedgehog.hpp.
+// Sparse products of positive parts.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/scratch.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Any function of one number as a feature map: generalised attention. Next: feature_maps/dpfp.hpp.
+// Any function of one number as a feature map: generalised attention.
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>

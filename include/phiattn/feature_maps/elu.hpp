@@ -1,6 +1,6 @@
 #pragma once
 
-// The feature map of the first linear transformer. Next: attention/options.hpp.
+// The feature map of the first linear transformer.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>

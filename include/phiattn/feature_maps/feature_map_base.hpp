@@ -1,6 +1,6 @@
 #pragma once
 
-// What a feature map need not write itself. Next: feature_maps/positive_random.hpp.
+// What a feature map need not write itself.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/exp.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Random features of any similarity that has a Fourier transform. Next: feature_maps/sketched_polynomial.hpp.
+// Random features of any similarity that has a Fourier transform.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>

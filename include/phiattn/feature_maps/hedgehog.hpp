@@ -1,6 +1,6 @@
 #pragma once
 
-// A trained map that mimics softmax. Next: feature_maps/cosformer.hpp.
+// A trained map that mimics softmax.
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What trained and sampled maps do to a token first. Next: feature_maps/elementwise.hpp.
+// What trained and sampled maps do to a token first.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/projection/projection.hpp>

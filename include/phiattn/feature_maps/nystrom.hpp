@@ -1,6 +1,6 @@
 #pragma once
 
-// Any kernel through a few landmarks. Next: attention/options.hpp.
+// Any kernel through a few landmarks.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/exp.hpp>

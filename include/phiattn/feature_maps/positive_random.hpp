@@ -1,6 +1,6 @@
 #pragma once
 
-// Performer's feature map. Next: feature_maps/reparametrised.hpp.
+// Performer's feature map.
 
 #include <phiattn/feature_maps/feature_map_base.hpp>
 #include <phiattn/projection/projection.hpp>

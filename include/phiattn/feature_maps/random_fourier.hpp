@@ -1,6 +1,6 @@
 #pragma once
 
-// Random Fourier features of shift-invariant kernels. Next: feature_maps/trigonometric.hpp.
+// Random Fourier features of shift-invariant kernels.
 
 #include <phiattn/feature_maps/feature_map_base.hpp>
 #include <phiattn/feature_maps/spectra.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Polynomials sketched by products of random signs. Next: feature_maps/dijiang.hpp.
+// Polynomials sketched by products of random signs.
 
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/random.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// A feature map of other queries and keys. Next: feature_maps/tensor_power.hpp.
+// A feature map of other queries and keys.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/scratch.hpp>

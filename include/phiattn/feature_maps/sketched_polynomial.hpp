@@ -1,6 +1,6 @@
 #pragma once
 
-// What sketches of polynomials share. Next: feature_maps/tensor_sketch.hpp.
+// What sketches of polynomials share.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/scratch.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Frequencies of the shift-invariant kernels. Next: feature_maps/random_fourier.hpp.
+// Frequencies of the shift-invariant kernels.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/random.hpp>

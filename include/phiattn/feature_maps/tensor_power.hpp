@@ -1,6 +1,6 @@
 #pragma once
 
-// Polynomial kernels as dot products of tensor powers. Next: feature_maps/elu.hpp.
+// Polynomial kernels as dot products of tensor powers.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/scratch.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Polynomials sketched by hashing tensor powers. Next: feature_maps/random_maclaurin.hpp.
+// Polynomials sketched by hashing tensor powers.
 
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The older random features of exp(q . k), made of cosines. Next: feature_maps/fourier_pairs.hpp.
+// The older random features of exp(q . k), made of cosines.
 
 #include <phiattn/feature_maps/feature_map_base.hpp>
 #include <phiattn/feature_maps/random_fourier.hpp>

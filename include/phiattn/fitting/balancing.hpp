@@ -1,6 +1,6 @@
 #pragma once
 
-// Reparametrisations fitted to data. Next: fitting/favor_plusplus.hpp.
+// Reparametrisations fitted to data.
 //
 // They aim at a small mean of |q'_i + k'_j|^2, which rules the variance of positive random features:
 //
@@ -104,3 +104,11 @@ ReparametrisationOf<S> full_balance(const Eigen::DenseBase<Q>& q, const Eigen::D
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI
+
+#if PHIATTN_EXTERN
+namespace phiattn::inline PHIATTN_ABI {
+extern template Reparametrisation key_centring<double>(const Input<double>&);
+extern template Reparametrisation centring<double>(const Input<double>&, const Input<double>&);
+extern template Reparametrisation diagonal_balance<double>(const Input<double>&, const Input<double>&);
+}  // namespace phiattn::inline PHIATTN_ABI
+#endif

@@ -1,6 +1,6 @@
 #pragma once
 
-// Queries and keys that constants are fitted to. Next: fitting/landmarks.hpp.
+// Queries and keys that constants are fitted to.
 //
 // What is fitted in this room is fitted off the way of a call, in double. Each function is a template on that type, which
 // is never deduced: whoever includes a header and fits nothing compiles nothing.

@@ -1,6 +1,6 @@
 #pragma once
 
-// FAVOR++ for given data. Next: fitting/importance.hpp.
+// FAVOR++ for given data.
 
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/matrix.hpp>

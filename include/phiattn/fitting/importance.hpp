@@ -1,6 +1,6 @@
 #pragma once
 
-// Frequencies drawn where the data needs them. Next: analysis/error.hpp.
+// Frequencies drawn where the data needs them.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>
@@ -112,3 +112,11 @@ Projection<S> sample_importance_projection(Index m, const std::type_identity_t<I
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI
+
+#if PHIATTN_EXTERN
+namespace phiattn::inline PHIATTN_ABI {
+extern template Projection<float> sample_importance_projection<float, double>(Index, const Input<double>&,
+                                                                              const Input<double>&,
+                                                                              const ImportanceOptions&);
+}  // namespace phiattn::inline PHIATTN_ABI
+#endif

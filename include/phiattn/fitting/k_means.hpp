@@ -1,6 +1,6 @@
 #pragma once
 
-// Centres of rows. Next: fitting/balancing.hpp.
+// Centres of rows.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>
@@ -109,3 +109,9 @@ Matrix<S> k_means(const std::type_identity_t<Input<S>>& x, Index count, const KM
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI
+
+#if PHIATTN_EXTERN
+namespace phiattn::inline PHIATTN_ABI {
+extern template Matrix<double> k_means<double>(const Input<double>&, Index, const KMeansOptions&);
+}  // namespace phiattn::inline PHIATTN_ABI
+#endif

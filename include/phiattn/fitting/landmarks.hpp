@@ -1,6 +1,6 @@
 #pragma once
 
-// A few rows that stand for many. Next: fitting/k_means.hpp.
+// A few rows that stand for many.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>

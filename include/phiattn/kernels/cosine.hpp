@@ -1,6 +1,6 @@
 #pragma once
 
-// A kernel of angles. Next: kernels/pairwise.hpp.
+// A kernel of angles.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The kernel of softmax attention. Next: kernels/polynomial.hpp.
+// The kernel of softmax attention.
 
 #include <phiattn/core/product.hpp>
 #include <phiattn/former_calls.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// A kernel of distances. Next: kernels/cosine.hpp.
+// A kernel of distances.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Any function of a query and a key as a kernel. Next: reparametrisation/reparametrisation.hpp.
+// Any function of a query and a key as a kernel.
 
 #include <phiattn/former_calls.hpp>
 #include <phiattn/similarity.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The explicit kernels behind the tensor powers. Next: projection/projection.hpp.
+// The explicit kernels behind the tensor powers.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/product.hpp>

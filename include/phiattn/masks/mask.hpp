@@ -1,6 +1,6 @@
 #pragma once
 
-// Which keys a row of queries sees. Next: kernels/exponential.hpp.
+// Which keys a row of queries sees.
 
 #include <phiattn/core/matrix.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Several Gaussian closures, each for the keys around a centre. Next: memories/cluster_store.hpp.
+// Several Gaussian closures, each for the keys around a centre.
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/core/abi.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// The state of one Gaussian closure. Next: memories/gaussian_closure.hpp.
+// The state of one Gaussian closure.
 
 #include <phiattn/attention/options.hpp>
 #include <phiattn/attention/row_sums.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a Gaussian closure is told. Next: memories/closure_tokens.hpp.
+// What a Gaussian closure is told.
 
 #include <phiattn/core/check.hpp>
 

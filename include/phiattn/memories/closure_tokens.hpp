@@ -1,6 +1,6 @@
 #pragma once
 
-// What the moments of a closure are made from, a block at a time. Next: memories/closure_moments.hpp.
+// What the moments of a closure are made from, a block at a time.
 
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>

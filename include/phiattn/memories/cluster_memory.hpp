@@ -1,6 +1,6 @@
 #pragma once
 
-// Exact attention to the clusters that matter, a summary of the others. Next: memories/token_queue.hpp.
+// Exact attention to the clusters that matter, a summary of the others.
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/core/abi.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// How queries read clusters. Next: memories/cluster_memory.hpp.
+// How queries read clusters.
 
 #include <phiattn/attention/row_sums.hpp>
 #include <phiattn/core/check.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a cluster memory keeps: all tokens, by cluster, and a summary of each. Next: memories/cluster_memory.hpp.
+// What a cluster memory keeps: all tokens, by cluster, and a summary of each.
 
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Centres of the keys, as a memory keeps them. Next: memories/closure_mixture.hpp.
+// Centres of the keys, as a memory keeps them.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>

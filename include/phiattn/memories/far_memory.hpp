@@ -1,6 +1,6 @@
 #pragma once
 
-// How a window drives the memory behind it. Next: memories/forgetful_memory.hpp.
+// How a window drives the memory behind it.
 
 #include <phiattn/attention/memory.hpp>
 #include <phiattn/core/workspace.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Nothing beyond the window. Next: memories/window.hpp.
+// Nothing beyond the window.
 
 #include <phiattn/attention/memory_base.hpp>
 

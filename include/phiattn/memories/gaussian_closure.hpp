@@ -1,6 +1,6 @@
 #pragma once
 
-// Softmax attention in closed form, if keys were Gaussian. Next: memories/codebook.hpp.
+// Softmax attention in closed form, if keys were Gaussian.
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/core/abi.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which of several centres is nearest to a row. Next: memories/codebook.hpp.
+// Which of several centres is nearest to a row.
 
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>

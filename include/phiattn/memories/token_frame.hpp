@@ -1,6 +1,6 @@
 #pragma once
 
-// Queries and keys in the coordinates that a memory works in. Next: memories/closure_moments.hpp.
+// Queries and keys in the coordinates that a memory works in.
 
 #include <phiattn/attention/options.hpp>
 #include <phiattn/attention/row_sums.hpp>

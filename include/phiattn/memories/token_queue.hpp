@@ -1,6 +1,6 @@
 #pragma once
 
-// Tokens that wait to leave a window. Next: memories/far_memory.hpp.
+// Tokens that wait to leave a window.
 
 #include <phiattn/attention/tokens.hpp>
 #include <phiattn/core/matrix.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Exact attention nearby, any memory beyond. Next: analysis/error.hpp.
+// Exact attention nearby, any memory beyond.
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/attention/tiles.hpp>

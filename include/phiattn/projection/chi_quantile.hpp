@@ -1,6 +1,6 @@
 #pragma once
 
-// How long a Gaussian vector is: the distribution of its radius, and the inverse. Next: projection/radii.hpp.
+// How long a Gaussian vector is: the distribution of its radius, and the inverse.
 
 #include <phiattn/core/matrix.hpp>
 

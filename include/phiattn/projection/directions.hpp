@@ -1,6 +1,6 @@
 #pragma once
 
-// The directions of the frequencies. Next: projection/hadamard.hpp.
+// The directions of the frequencies.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/matrix.hpp>

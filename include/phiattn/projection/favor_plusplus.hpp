@@ -1,6 +1,6 @@
 #pragma once
 
-// Frequencies stretched and weighted to lower the variance. Next: feature_maps/feature_map_base.hpp.
+// Frequencies stretched and weighted to lower the variance.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/matrix.hpp>
@@ -47,3 +47,10 @@ inline double favor_plusplus_parameter(double phi, Index dimension) {
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI
+
+#if PHIATTN_EXTERN
+namespace phiattn::inline PHIATTN_ABI {
+extern template Projection<float> favor_plusplus<float>(const Projection<float>&, double);
+extern template Projection<double> favor_plusplus<double>(const Projection<double>&, double);
+}  // namespace phiattn::inline PHIATTN_ABI
+#endif

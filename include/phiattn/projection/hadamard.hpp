@@ -1,6 +1,6 @@
 #pragma once
 
-// Frequencies that are never written down: products of sign matrices. Next: projection/projection.hpp.
+// Frequencies that are never written down: products of sign matrices.
 
 #include <phiattn/core/abi.hpp>
 #include <phiattn/core/matrix.hpp>

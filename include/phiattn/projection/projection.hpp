@@ -1,6 +1,6 @@
 #pragma once
 
-// Random projections: m frequencies, a row each. Next: projection/favor_plusplus.hpp.
+// Random projections: m frequencies, a row each.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>

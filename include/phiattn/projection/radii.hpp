@@ -1,6 +1,6 @@
 #pragma once
 
-// The norms of the frequencies. Next: projection/directions.hpp.
+// The norms of the frequencies.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/matrix.hpp>

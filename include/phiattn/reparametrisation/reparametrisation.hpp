@@ -1,6 +1,6 @@
 #pragma once
 
-// Other queries and keys with the same attention. Next: reparametrisation/scaled_side.hpp.
+// Other queries and keys with the same attention.
 
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>
@@ -142,3 +142,9 @@ class ReparametrisationOf {
 using Reparametrisation = ReparametrisationOf<double>;
 
 }  // namespace phiattn::inline PHIATTN_ABI
+
+#if PHIATTN_EXTERN
+namespace phiattn::inline PHIATTN_ABI {
+extern template class ReparametrisationOf<double>;
+}  // namespace phiattn::inline PHIATTN_ABI
+#endif

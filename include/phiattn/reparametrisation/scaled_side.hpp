@@ -1,6 +1,6 @@
 #pragma once
 
-// One side of a reparametrisation at a given scale, in the compute type. Next: projection/chi_quantile.hpp.
+// One side of a reparametrisation at a given scale, in the compute type.
 
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>
@@ -49,3 +49,10 @@ class ScaledSide {
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail
+
+#if PHIATTN_EXTERN
+namespace phiattn::inline PHIATTN_ABI {
+extern template class detail::ScaledSide<float>;
+extern template class detail::ScaledSide<double>;
+}  // namespace phiattn::inline PHIATTN_ABI
+#endif
