@@ -27,7 +27,7 @@ Matrix<S> some(Index rows, Index cols, double seed = 1) {
 /// A chunk smaller than the inputs, so that each is loaded in pieces.
 inline constexpr phiattn::AttentionOptions kOptions{.chunk = 4};
 
-struct Tokens {
+struct Sample {
   Matrix<float> q = some<float>(kNq, kD, 1);
   Matrix<float> k = some<float>(kNk, kD, 2);
   Matrix<float> v = some<float>(kNk, kDv, 3);

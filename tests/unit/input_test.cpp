@@ -19,7 +19,7 @@ Matrix<float> on_grid(const Matrix<float>& x) {
 
 /// Attention with queries, keys or values given as x is bit for bit that with the plain matrix of the same numbers.
 void check_same(const Input<float>& x, const Matrix<float>& plain) {
-  const Tokens t;
+  const Sample t;
   REQUIRE(plain.rows() == kNk);
   REQUIRE(plain.cols() == kD);
   CHECK(attention(t.map, t.q, x, t.v, kOptions) == attention(t.map, t.q, plain, t.v, kOptions));
@@ -109,13 +109,13 @@ TEST_CASE("a vector is n tokens of one number", "[input]") {
   const Eigen::Vector4f fixed(1, 2, 3, 4);
   CHECK(attention(kernel, fixed, fixed, fixed).rows() == 4);
   // A row of a matrix is one token.
-  const Tokens t;
+  const Sample t;
   CHECK(attention(t.kernel, t.q.row(2), t.k, t.v) ==
         attention(t.kernel, Matrix<float>(t.q.row(2)), t.k, t.v));
 }
 
 TEST_CASE("an expression that costs something is evaluated once", "[input]") {
-  const Tokens t;
+  const Sample t;
   Index evaluated = 0;
   const auto counted = t.k.unaryExpr([&evaluated](float x) {
     ++evaluated;
@@ -142,7 +142,7 @@ TEST_CASE("an expression that costs something is evaluated once", "[input]") {
 
 TEMPLATE_TEST_CASE("half and bfloat16 come in and go out, computed in float", "[input]", Eigen::half,
                    Eigen::bfloat16) {
-  const Tokens t;
+  const Sample t;
   const Matrix<TestType> q = t.q.cast<TestType>(), k = t.k.cast<TestType>(), v = t.v.cast<TestType>();
   const Matrix<float> expected =
       attention(t.map, on_grid<TestType>(t.q), on_grid<TestType>(t.k), on_grid<TestType>(t.v), kOptions);
@@ -162,7 +162,7 @@ TEMPLATE_TEST_CASE("half and bfloat16 come in and go out, computed in float", "[
 }
 
 TEST_CASE("float widens to double, argument by argument", "[input]") {
-  const Tokens t;
+  const Sample t;
   const ExponentialKernel<double> kernel;
   const Matrix<double> q = t.q.cast<double>(), k = t.k.cast<double>(), v = t.v.cast<double>();
   const Matrix<double> expected = attention(kernel, q, k, v);
@@ -172,7 +172,7 @@ TEST_CASE("float widens to double, argument by argument", "[input]") {
 }
 
 TEST_CASE("empty inputs give empty or zero outputs", "[input]") {
-  const Tokens t;
+  const Sample t;
   const auto check = [&](const auto& similarity) {
     for (const Causality causality : {Causality::none, Causality::causal}) {
       const AttentionOptions options{.causality = causality};

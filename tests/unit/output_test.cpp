@@ -16,14 +16,14 @@ namespace {
 
 /// What attention writes into `out` is what it returns.
 void write_to(const Output<float>& out) {
-  const Tokens t;
+  const Sample t;
   CHECK(attention(t.map, t.q, t.k, t.v, out, kOptions).ok());
 }
 
 template <class Out>
 void check_goes_out(Out&& out) {
   write_to(std::forward<Out>(out));
-  const Tokens t;
+  const Sample t;
   const Matrix<float> written = out.matrix().template cast<float>();
   CHECK(written == attention(t.map, t.q, t.k, t.v, kOptions));
 }
@@ -86,7 +86,7 @@ TEST_CASE("outputs of any storage order, stride and view", "[output]") {
 }
 
 TEST_CASE("memories read and advance into the same kinds of outputs", "[output]") {
-  const Tokens t;
+  const Sample t;
   const Matrix<float> k = t.k.topRows(kNq), v = t.v.topRows(kNq);
   const auto check = [&](const auto& empty) {
     auto plain = empty, memory = empty;
@@ -105,7 +105,7 @@ TEST_CASE("memories read and advance into the same kinds of outputs", "[output]"
 }
 
 TEST_CASE("q, k, v and out as the columns of one packed buffer", "[output]") {
-  const Tokens t;
+  const Sample t;
   const Matrix<float> q = t.k.topRows(kNq), k = some<float>(kNq, kD, 5), v = some<float>(kNq, kDv, 6);
   Matrix<float> packed(kNq, 2 * kD + 2 * kDv);
   for (const Causality causality : {Causality::none, Causality::causal}) {
@@ -133,7 +133,7 @@ TEST_CASE("q, k, v and out as the columns of one packed buffer", "[output]") {
 }
 
 TEST_CASE("options are never taken for an output", "[output]") {
-  const Tokens t;
+  const Sample t;
   AttentionOptions options{.causality = Causality::causal};
   const AttentionOptions constant = options;
   const Matrix<float> expected = attention(t.map, t.q, t.k, t.v, constant);

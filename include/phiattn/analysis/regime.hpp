@@ -8,6 +8,7 @@
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/fitting/calibration_data.hpp>
+#include <phiattn/masks/mask.hpp>
 #include <phiattn/similarity.hpp>
 
 #include <algorithm>
@@ -89,11 +90,13 @@ class RegimeOf {
       const RowVector<S> largest = keys.values.colwise().maxCoeff();
       Matrix<S> a = queries.values.rowwise() + largest;
       a.colwise() -= a.rowwise().maxCoeff().eval();
-      const Matrix<S> b = keys.values.rowwise() - largest;
-      detail::multiply_transposed<S>(a.array().exp().matrix(), b.array().exp().matrix(), similarities);
+      a = a.array().exp();
+      const Matrix<S> b = (keys.values.rowwise() - largest).array().exp();
+      detail::multiply_transposed<S>(a, b, similarities);
     } else {
       const Vector<S> scales = (keys.log_scales.array() - keys.log_scales.maxCoeff()).exp();
-      detail::multiply_transposed<S>(queries.values, scales.asDiagonal() * keys.values, similarities);
+      const Matrix<S> b = scales.asDiagonal() * keys.values;
+      detail::multiply_transposed<S>(queries.values, b, similarities);
     }
     return compare(similarities);
   }
@@ -133,8 +136,9 @@ class RegimeOf {
 
   bool causal() const { return options_.causality == Causality::causal; }
 
+  /// How many keys a query sees.
   Index sight(Index query) const {
-    return causal() ? std::clamp(query + offset_ + 1, Index{0}, keys_.rows()) : keys_.rows();
+    return causal() ? CausalMask{offset_}.keys(query, keys_.rows()).end : keys_.rows();
   }
 
   void look_at(const Input<S>& q, const detail::CalibrationData<S>& data) {

@@ -5,6 +5,7 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/packet.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/random.hpp>
 #include <phiattn/projection/directions.hpp>
