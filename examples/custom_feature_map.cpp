@@ -13,11 +13,13 @@ class SoftplusFeatures : public pa::LogFeatureMapBase<SoftplusFeatures, float> {
   pa::Index dimension() const { return d_; }
   pa::Index feature_dimension() const { return d_; }
 
-  void log_features(const pa::ConstMatrixRef<float>& x, pa::MatrixRef<float> features,
-                    pa::VectorRef<float> log_scale) const {
-    log_scale.setZero();  // ln(phi) = features + log_scale, a log_scale a token
+  static constexpr bool kUniform = true;  // the same for queries and keys, wherever they stand
+
+  void features(pa::Side, const pa::ConstMatrixRef<float>& x, pa::Index,
+                pa::FeatureBlock<float> block) const {
+    block.log_scale.setZero();  // ln(phi) = values + log_scale, a log_scale a token
     const auto softplus = x.array().max(0.0f) + (-x.array().abs()).exp().log1p();
-    features = (x.array() < -15.0f).select(x.array(), softplus.log());  // there ln(softplus(x)) = x
+    block.values = (x.array() < -15.0f).select(x.array(), softplus.log());  // there ln(softplus(x)) = x
   }
 
  private:

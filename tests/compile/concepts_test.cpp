@@ -46,7 +46,7 @@ struct MinimalKernel {
   using Scalar = float;
   using Kind = LogKernelTag;
   static double default_scale(Index) { return 1; }
-  void log_similarity(ConstRows<float>, ConstRows<float>, MatrixRef<float> tile) const { tile.setZero(); }
+  void similarity(ConstRows<float>, ConstRows<float>, MatrixRef<float> tile) const { tile.setZero(); }
 };
 static_assert(kModels<MinimalKernel> == kLogKernel);
 
@@ -54,8 +54,8 @@ struct MinimalSignedKernel {
   using Scalar = double;
   using Kind = SignedKernelTag;
   static double default_scale(Index) { return 1; }
-  void signed_similarity(ConstRows<double>, ConstRows<double>, MatrixRef<double> tile,
-                         VectorRef<double> log_scale) const {
+  void similarity(ConstRows<double>, ConstRows<double>, MatrixRef<double> tile,
+                  VectorRef<double> log_scale) const {
     tile.setOnes();
     log_scale.setZero();
   }
@@ -65,43 +65,44 @@ static_assert(kModels<MinimalSignedKernel> == kSignedKernel);
 struct MinimalMap : LogFeatureMapBase<MinimalMap, float> {
   Index dimension() const { return 2; }
   Index feature_dimension() const { return 1; }
-  void log_features(ConstRows<float>, MatrixRef<float> features, VectorRef<float> log_scale) const {
-    features.setZero();
-    log_scale.setZero();
+  void features(Side, ConstRows<float>, Index, FeatureBlock<float> block) const {
+    block.values.setZero();
+    block.log_scale.setZero();
   }
 };
 static_assert(kModels<MinimalMap> == kLogMap);
-static_assert(detail::UniformMap<MinimalMap>);
+static_assert(!UniformFeatureMap<MinimalMap>);
 
-/// One that asks where a token stands.
-struct MinimalPositionedMap : SignedFeatureMapBase<MinimalPositionedMap, double> {
-  Index dimension() const { return 2; }
-  Index feature_dimension() const { return 1; }
-  void signed_features(ConstRows<double>, Index first, MatrixRef<double> features,
-                       VectorRef<double> log_scale) const {
-    features.setConstant(first % 2 == 0 ? 1 : -1);
-    log_scale.setZero();
-  }
+/// One that looks neither at the side nor at positions.
+struct MinimalUniformMap : MinimalMap {
+  static constexpr bool kUniform = true;
 };
-static_assert(kModels<MinimalPositionedMap> == kSignedMap);
-static_assert(!detail::UniformMap<MinimalPositionedMap>);
+static_assert(kModels<MinimalUniformMap> == kLogMap);
+static_assert(UniformFeatureMap<MinimalUniformMap>);
 
-/// phi and varphi apart.
-struct MinimalSignedMap : SignedFeatureMapBase<MinimalSignedMap, float> {
+struct MinimalSignedMap : SignedFeatureMapBase<MinimalSignedMap, double> {
   Index dimension() const { return 2; }
   Index feature_dimension() const { return 1; }
-  void signed_query_features(ConstRows<float>, Index, MatrixRef<float> features,
-                             VectorRef<float> log_scale) const {
-    features.setOnes();
-    log_scale.setZero();
-  }
-  void signed_key_features(ConstRows<float>, Index, MatrixRef<float> features,
-                           VectorRef<float> log_scale) const {
-    features.setOnes();
-    log_scale.setZero();
+  void features(Side side, ConstRows<double>, Index, FeatureBlock<double> block) const {
+    block.values.setConstant(side == Side::queries ? -1 : -2);
+    block.log_scale.setZero();
   }
 };
 static_assert(kModels<MinimalSignedMap> == kSignedMap);
+
+/// Without the base.
+struct MinimalMapAlone {
+  using Scalar = float;
+  using Kind = LogFeatureMapTag;
+  static double default_scale(Index) { return 1; }
+  Index dimension() const { return 2; }
+  Index feature_dimension() const { return 1; }
+  void features(Side, ConstRows<float>, Index, FeatureBlock<float> block) const {
+    block.values.setZero();
+    block.log_scale.setZero();
+  }
+};
+static_assert(kModels<MinimalMapAlone> == kLogMap);
 
 struct KernelOfWrongKind : MinimalKernel {
   using Kind = SignedKernelTag;
@@ -128,18 +129,18 @@ struct KernelOfWrongSignature {
   using Scalar = float;
   using Kind = LogKernelTag;
   static double default_scale(Index) { return 1; }
-  float log_similarity(ConstRows<float>, ConstRows<float>) const { return 0; }
+  float similarity(ConstRows<float>, ConstRows<float>) const { return 0; }
 };
 struct KernelNotConst {
   using Scalar = float;
   using Kind = LogKernelTag;
   static double default_scale(Index) { return 1; }
-  void log_similarity(ConstRows<float>, ConstRows<float>, MatrixRef<float>) {}
+  void similarity(ConstRows<float>, ConstRows<float>, MatrixRef<float>) {}
 };
 struct KernelOfNoScale {
   using Scalar = float;
   using Kind = LogKernelTag;
-  void log_similarity(ConstRows<float>, ConstRows<float>, MatrixRef<float>) const {}
+  void similarity(ConstRows<float>, ConstRows<float>, MatrixRef<float>) const {}
 };
 static_assert(kModels<KernelOfWrongKind> == 0);
 static_assert(kModels<KernelOfNoKind> == 0);
@@ -154,26 +155,18 @@ static_assert(kModels<KernelOfNoScale> == 0);
 
 struct MapWithoutFeatureDimension : LogFeatureMapBase<MapWithoutFeatureDimension, float> {
   Index dimension() const { return 2; }
-  void log_features(ConstRows<float>, MatrixRef<float>, VectorRef<float>) const {}
+  void features(Side, ConstRows<float>, Index, FeatureBlock<float>) const {}
 };
 struct MapWithoutDimension : LogFeatureMapBase<MapWithoutDimension, float> {
   Index feature_dimension() const { return 2; }
-  void log_features(ConstRows<float>, MatrixRef<float>, VectorRef<float>) const {}
+  void features(Side, ConstRows<float>, Index, FeatureBlock<float>) const {}
 };
 struct MapWithoutFeatures : LogFeatureMapBase<MapWithoutFeatures, float> {
   Index dimension() const { return 2; }
   Index feature_dimension() const { return 2; }
 };
-struct MapWithoutKeyFeatures {
-  using Scalar = float;
-  using Kind = LogFeatureMapTag;
-  static double default_scale(Index) { return 1; }
-  Index dimension() const { return 2; }
-  Index feature_dimension() const { return 2; }
-  void log_query_features(ConstRows<float>, Index, MatrixRef<float>, VectorRef<float>) const {}
-};
-struct MapOfWrongKind : MinimalMap {
-  using Kind = SignedFeatureMapTag;
+struct MapOfNoKind : MinimalMap {
+  using Kind = void;
 };
 struct MapOfWrongScalar : MinimalMap {
   using Scalar = int;
@@ -181,23 +174,24 @@ struct MapOfWrongScalar : MinimalMap {
 struct MapNotCopyable : MinimalMap {
   std::unique_ptr<int> only_one;
 };
-struct MapWithoutPosition {
-  using Scalar = float;
-  using Kind = LogFeatureMapTag;
-  static double default_scale(Index) { return 1; }
+struct MapWithoutPosition : LogFeatureMapBase<MapWithoutPosition, float> {
   Index dimension() const { return 2; }
   Index feature_dimension() const { return 2; }
-  void log_query_features(ConstRows<float>, MatrixRef<float>, VectorRef<float>) const {}
-  void log_key_features(ConstRows<float>, MatrixRef<float>, VectorRef<float>) const {}
+  void features(Side, ConstRows<float>, FeatureBlock<float>) const {}
+};
+struct MapNotConst : LogFeatureMapBase<MapNotConst, float> {
+  Index dimension() const { return 2; }
+  Index feature_dimension() const { return 2; }
+  void features(Side, ConstRows<float>, Index, FeatureBlock<float>) {}
 };
 static_assert(kModels<MapWithoutFeatureDimension> == 0);
 static_assert(kModels<MapWithoutDimension> == 0);
 static_assert(kModels<MapWithoutFeatures> == 0);
-static_assert(kModels<MapWithoutKeyFeatures> == 0);
-static_assert(kModels<MapOfWrongKind> == 0);
+static_assert(kModels<MapOfNoKind> == 0);
 static_assert(kModels<MapOfWrongScalar> == 0);
 static_assert(kModels<MapNotCopyable> == 0);
 static_assert(kModels<MapWithoutPosition> == 0);
+static_assert(kModels<MapNotConst> == 0);
 
 static_assert(!Similarity<int> && !Memory<int> && !Similarity<Matrix<float>>);
 
@@ -210,7 +204,9 @@ TEST_CASE("minimal models of each concept are enough for attention", "[compile]"
   CHECK(attention(MinimalKernel(), x, x, v).isApprox(mean));
   CHECK(attention(MinimalSignedKernel(), x, x, v).isApprox(mean.cast<double>(), 1e-6));
   CHECK(attention(MinimalMap(), x, x, v).isApprox(mean));
-  CHECK(attention(MinimalSignedMap(), x, x, v).isApprox(mean));
+  CHECK(attention(MinimalUniformMap(), x, x, v).isApprox(mean));
+  CHECK(attention(MinimalSignedMap(), x, x, v).isApprox(mean.cast<double>(), 1e-6));
+  CHECK(attention(MinimalMapAlone(), x, x, v).isApprox(mean));
 }
 
 TEST_CASE("two translation units that include all of the library link, and agree", "[compile]") {

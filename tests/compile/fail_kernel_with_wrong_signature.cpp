@@ -8,7 +8,7 @@ struct OnePairKernel {
   using Scalar = float;
   using Kind = SignedKernelTag;
   static double default_scale(Index) { return 1; }
-  float signed_similarity(const RowVector<float>& q, const RowVector<float>& k) const { return q.dot(k); }
+  float similarity(const RowVector<float>& q, const RowVector<float>& k) const { return q.dot(k); }
 };
 
 int main() {

@@ -7,10 +7,9 @@ using namespace phiattn;
 /// It says what it is, and lacks dimension().
 struct MapWithoutDimension : LogFeatureMapBase<MapWithoutDimension, float> {
   Index feature_dimension() const { return 3; }
-  void log_features(const ConstMatrixRef<float>& x, Index, MatrixRef<float> features,
-                    VectorRef<float> log_scale) const {
-    features = x;
-    log_scale.setZero();
+  void features(Side, const ConstMatrixRef<float>& x, Index, FeatureBlock<float> block) const {
+    block.values = x;
+    block.log_scale.setZero();
   }
 };
 

@@ -23,7 +23,7 @@ Matrix<double> similarities(const F& similarity, const Case& given) {
   const Matrix<S> q = given.q.cast<S>(), k = given.k.cast<S>();
   if constexpr (phiattn::LogKernel<F>) {
     Matrix<S> tile(q.rows(), k.rows());
-    similarity.log_similarity(q, k, tile);
+    similarity.similarity(q, k, tile);
     return tile.template cast<double>().array().exp();
   } else {
     return products(similarity.query_features(q).template cast<double>(),

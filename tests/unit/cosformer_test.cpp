@@ -70,7 +70,7 @@ TEMPLATE_TEST_CASE("sizes of tokens do not overflow, and go to the log-scale", "
       std::numeric_limits<S>::quiet_NaN();
   Matrix<S> features(4, 4);
   Vector<S> log_scale(4);
-  map.signed_query_features(x, 0, features, log_scale);
+  map.features(Side::queries, x, 0, {features, log_scale});
   CHECK(features(0, 0) == 1);
   CHECK(features(1, 0) == static_cast<S>(std::cos(std::numbers::pi / 20)));
   CHECK(log_scale(0) == std::log(std::numeric_limits<S>::max()));

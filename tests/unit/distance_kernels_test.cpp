@@ -32,11 +32,11 @@ template <Kernel K>
 Matrix<double> similarities(const K& kernel, const Matrix<double>& x, const Matrix<double>& y) {
   Matrix<double> tile(x.rows(), y.rows());
   if constexpr (LogKernel<K>) {
-    kernel.log_similarity(x, y, tile);
+    kernel.similarity(x, y, tile);
     return tile.array().exp();
   } else {
     Vector<double> log_scale(x.rows());
-    kernel.signed_similarity(x, y, tile, log_scale);
+    kernel.similarity(x, y, tile, log_scale);
     return log_scale.array().exp().matrix().asDiagonal() * tile;
   }
 }
@@ -112,7 +112,7 @@ TEMPLATE_TEST_CASE("the cosine with a vector 0 is 0, and that with a tiny one is
   q << 0, 0, 3, 0, 0, 5 * tiny;
   k << 0, 0, -2, 0, 1, 1, 2 * tiny, 2 * tiny;
   Matrix<TestType> tile(3, 4);
-  cosine.log_similarity(q, k, tile);
+  cosine.similarity(q, k, tile);
   Matrix<double> expected(3, 4);
   expected << 0, 0, 0, 0, 0, -3, 3 / std::sqrt(2.0), 3 / std::sqrt(2.0), 0, 0, 3 / std::sqrt(2.0),
       3 / std::sqrt(2.0);

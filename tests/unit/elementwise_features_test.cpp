@@ -37,7 +37,7 @@ template <class S>
 Matrix<S> log_features(const AnyLogMap<S>& map, const Matrix<S>& x) {
   Matrix<S> features(x.rows(), map.feature_dimension());
   Vector<S> log_scale(x.rows());
-  map.log_key_features(x, 0, features, log_scale);
+  map.features(Side::keys, x, 0, {features, log_scale});
   return features.colwise() + log_scale;
 }
 

@@ -108,7 +108,7 @@ TEMPLATE_TEST_CASE("log features stay finite where the features themselves do no
   const Matrix<TestType> x = some<TestType>(3, 4, 1e6);
   Matrix<TestType> features(3, 6);
   Vector<TestType> log_scale(3);
-  map.log_features(x, features, log_scale);
+  map.features(Side::keys, x, 0, {features, log_scale});
   CHECK(features.allFinite());
   CHECK(log_scale.allFinite());
 }

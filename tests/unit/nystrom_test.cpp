@@ -91,8 +91,8 @@ TEST_CASE(
   const auto check = [&](const auto& kernel) {
     const NystromFeatures map(kernel, landmarks, {.jitter = 0, .scale = 1});
     Matrix<double> log_exact(6, 6), log_self(50, 50);
-    kernel.log_similarity(landmarks, landmarks, log_exact);
-    kernel.log_similarity(x, x, log_self);
+    kernel.similarity(landmarks, landmarks, log_exact);
+    kernel.similarity(x, x, log_self);
     CHECK(distance(products(map, landmarks, landmarks), log_exact.array().exp()) < 1e-9);
     const Matrix<double> own = map.query_features(x).rowwise().squaredNorm();
     CHECK((own.array() <= log_self.diagonal().array().exp() * (1 + 1e-9)).all());
@@ -151,7 +151,7 @@ TEMPLATE_TEST_CASE("landmarks and tokens far beyond the range of exp stay finite
     const auto check_finite = [&](const auto& map) {
       Matrix<S> features(9, 6);
       Vector<S> log_scale(9);
-      map.signed_query_features(q, 0, features, log_scale);
+      map.features(Side::queries, q, 0, {features, log_scale});
       CHECK(features.allFinite());
       CHECK(log_scale.allFinite());
       CHECK((features.cwiseAbs().rowwise().maxCoeff().array() > 0).all());

@@ -74,7 +74,7 @@ TEST_CASE("features multiply to the polynomial, to 1e-12 of its absolute terms",
       const Matrix<double> product = map.query_features(q) * map.key_features(k).transpose();
       Matrix<double> tile(q.rows(), k.rows());
       Vector<double> log_scale(q.rows());
-      family.kernel(n).signed_similarity(q, k, tile, log_scale);
+      family.kernel(n).similarity(q, k, tile, log_scale);
       for (Index i = 0; i < q.rows(); ++i) {
         for (Index j = 0; j < k.rows(); ++j) {
           const double x = q.row(i).dot(k.row(j));
@@ -125,7 +125,7 @@ TEMPLATE_TEST_CASE("features of large and of no norm are finite, with their size
       x << huge, -huge, huge / 3, 0, 0, 0, 1e-20F, 0, -1e-20F;
       Matrix<TestType> features(3, map.feature_dimension());
       Vector<TestType> log_scale(3);
-      map.signed_features(x, features, log_scale);
+      map.features(Side::keys, x, 0, {features, log_scale});
       CHECK(features.allFinite());
       CHECK(log_scale.allFinite());
       CHECK(features.cwiseAbs().maxCoeff() <= 1);
@@ -146,7 +146,7 @@ TEST_CASE("(1 + x/n)^n tends to exp(x) as x^2/(2n), and the Taylor polynomial mu
   const auto value = [](const PolynomialKernel<double>& kernel, double x) {
     Matrix<double> tile(1, 1);
     Vector<double> log_scale(1);
-    kernel.signed_similarity(Matrix<double>::Constant(1, 1, x), Matrix<double>::Ones(1, 1), tile, log_scale);
+    kernel.similarity(Matrix<double>::Constant(1, 1, x), Matrix<double>::Ones(1, 1), tile, log_scale);
     return tile(0, 0) * std::exp(log_scale(0));
   };
   for (const double x : {-2.0, -0.5, 0.7, 3.0}) {
