@@ -182,8 +182,10 @@ TEMPLATE_TEST_CASE("an empty memory reads 0, is the identity of merge, and its r
     CHECK(same_bits(left.read_partial(problem.q), whole));
     CHECK(same_bits(full.read_partial(problem.q), whole));
 
-    whole.out.row(2).setConstant(kNaN<TestType>);  // what a query that is not finite would give
-    whole.log_normaliser(2) = kNaN<TestType>;
+    whole.sums.row(2).setConstant(kNaN<TestType>);  // what a query that is not finite would give
+    whole.normaliser(2) = kNaN<TestType>;
+    whole.divide();
+    CHECK(std::isnan(whole.log_normaliser(2)));
     for (const auto& both : {combine(nothing, whole), combine(whole, nothing)}) {
       CHECK(both.out.row(2).array().isNaN().all());
       CHECK(std::isnan(both.log_normaliser(2)));
