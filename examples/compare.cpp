@@ -1,8 +1,8 @@
 // Compares approximations of softmax attention with the exact result on real attention heads: time, memory
 // and error, next to the error of attending to every key alike. See compare --help.
 //
-// The rooms: support/arguments.hpp, inputs.hpp (npy.hpp), evaluation.hpp (heap_meter.hpp),
-// known_maps.hpp, report.hpp. To compare a map of your own, add a line to support/known_maps.hpp.
+// The rooms: heads/arguments.hpp, inputs.hpp, evaluation.hpp, known_memories.hpp, known_maps.hpp, report.hpp; support/
+// has what language_model needs too. To compare a map of your own, add a line to heads/known_maps.hpp.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "support/arguments.hpp"
-#include "support/inputs.hpp"
-#include "support/known_maps.hpp"
+#include "heads/arguments.hpp"
+#include "heads/inputs.hpp"
+#include "heads/known_maps.hpp"
+#include "heads/report.hpp"
 #include "support/npy.hpp"
-#include "support/report.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
 // A trained language model with other attention in the place of softmax, without retraining: loss, memory, speed,
 // and what it writes. See language_model --help.
 //
-// The rooms: support/model_arguments.hpp, model_files.hpp (tensor_file.hpp), rotary.hpp, head_memory.hpp, decoder.hpp,
-// head_sample.hpp, attentions.hpp, model_trial.hpp, vocabulary.hpp, model_report.hpp. To try a memory of your own, add
-// a line to support/attentions.hpp.
+// The rooms: model/arguments.hpp, files.hpp (tensor_file.hpp), rotary.hpp, head_memory.hpp, decoder.hpp,
+// head_sample.hpp, attentions.hpp, trial.hpp, vocabulary.hpp, report.hpp; support/ has what compare needs too. To try a
+// memory of your own, add a line to model/attentions.hpp.
 
 #include <algorithm>
 #include <cstdio>
@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "support/attentions.hpp"
-#include "support/model_arguments.hpp"
-#include "support/model_files.hpp"
-#include "support/model_report.hpp"
-#include "support/model_trial.hpp"
-#include "support/vocabulary.hpp"
+#include "model/arguments.hpp"
+#include "model/attentions.hpp"
+#include "model/files.hpp"
+#include "model/report.hpp"
+#include "model/trial.hpp"
+#include "model/vocabulary.hpp"
 
 namespace {
 

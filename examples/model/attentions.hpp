@@ -1,4 +1,4 @@
-// What language_model puts in the place of softmax attention: a new one is a new line. Next: model_trial.hpp.
+// What language_model puts in the place of softmax attention: a new one is a new line. Next: trial.hpp.
 #pragma once
 
 #include <phiattn/phiattn.hpp>

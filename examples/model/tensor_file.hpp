@@ -1,4 +1,4 @@
-// Arrays of a known dtype and shape from .npy files: a model's weights and tokens. Next: model_files.hpp.
+// Arrays of a known dtype and shape from .npy files: a model's weights and tokens. Next: files.hpp.
 #pragma once
 
 #include <phiattn/core/matrix.hpp>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "npy.hpp"
+#include "../support/npy.hpp"
 
 namespace examples {
 

@@ -1,4 +1,4 @@
-// The texts of a model's tokens. Next: model_report.hpp.
+// The texts of a model's tokens. Next: report.hpp.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "npy.hpp"
+#include "../support/npy.hpp"
 
 namespace examples {
 

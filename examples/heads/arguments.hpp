@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "command_line.hpp"
+#include "../support/command_line.hpp"
 
 namespace examples {
 

@@ -1,4 +1,4 @@
-// The command line of language_model. Next: model_files.hpp.
+// The command line of language_model. Next: files.hpp.
 #pragma once
 
 #include <phiattn/core/matrix.hpp>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "command_line.hpp"
+#include "../support/command_line.hpp"
 
 namespace examples {
 
