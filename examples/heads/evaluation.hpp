@@ -1,4 +1,4 @@
-// What compare measures. Next: known_memories.hpp.
+// What compare measures. Next: map.hpp.
 #pragma once
 
 #include <phiattn/analysis/error.hpp>
