@@ -1,22 +1,20 @@
 // Compares approximations of softmax attention with the exact result on real attention heads: time, memory
 // and error, next to the error of attending to every key alike. See compare --help.
 //
-// The rooms: support/arguments.hpp, inputs.hpp (npy.hpp), evaluation.hpp (heap_meter.hpp),
-// known_maps.hpp, report.hpp. To compare a map of your own, add a line to support/known_maps.hpp.
+// The rooms: heads/arguments.hpp, inputs.hpp, evaluation.hpp, map.hpp, known_memories.hpp, known_maps.hpp, report.hpp;
+// support/ has what language_model needs too. To compare a map of your own, add a line to heads/known_maps.hpp.
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <iterator>
 #include <string>
 #include <vector>
 
-#include "support/arguments.hpp"
-#include "support/inputs.hpp"
-#include "support/known_maps.hpp"
+#include "heads/arguments.hpp"
+#include "heads/inputs.hpp"
+#include "heads/known_maps.hpp"
+#include "heads/report.hpp"
 #include "support/npy.hpp"
-#include "support/report.hpp"
 
 namespace {
 
@@ -30,27 +28,9 @@ struct Choice {
   Index features;  // random maps only
 };
 
-const Map& named(const std::vector<Map>& known, const std::string& name) {
-  const auto found = std::find_if(known.begin(), known.end(), [&](const Map& m) { return m.name == name; });
-  if (found != known.end()) return *found;
-  std::string names;
-  for (const Map& other : known) names += " " + other.name;
-  throw UsageError("--maps: no map is called '" + name + "'; there are:" + names);
-}
-
-/// In the order of --maps, or of the registry.
 std::vector<Choice> choices(const Arguments& arguments, const std::vector<Map>& known) {
-  std::vector<Map> maps;
-  if (arguments.maps.empty()) {
-    std::copy_if(known.begin(), known.end(), std::back_inserter(maps),
-                 [](const auto& m) { return m.by_default; });
-  } else if (arguments.maps.size() == 1 && arguments.maps.front() == "all") {
-    maps = known;
-  } else {
-    for (const std::string& name : arguments.maps) maps.push_back(named(known, name));
-  }
   std::vector<Choice> result;
-  for (const Map& map : maps) {
+  for (const Map& map : choose("--maps", known, arguments.maps)) {
     if (!map.random) result.push_back({map, 0});
     for (const std::int64_t m : arguments.features) {
       if (map.random) result.push_back({map, static_cast<Index>(m)});
@@ -117,7 +97,7 @@ int main(int argc, char** argv) {
   try {
     const Arguments arguments = parse_arguments(std::vector<std::string>(argv + 1, argv + argc));
     if (arguments.help) {
-      std::printf("%s%s", kUsage.data(), kHelp.data());
+      std::printf("%s%s", kUsage.data(), help(known_maps(arguments.seed)).c_str());
       return 0;
     }
     const Heads inputs = arguments.q.empty() ? read_shipped_heads(PHIATTN_DATA_DIR "/heads", arguments.heads)

@@ -1,54 +1,30 @@
 // A trained language model with other attention in the place of softmax, without retraining: loss, memory, speed,
 // and what it writes. See language_model --help.
 //
-// The rooms: support/model_arguments.hpp, model_files.hpp (tensor_file.hpp), rotary.hpp, head_memory.hpp, decoder.hpp,
-// head_sample.hpp, attentions.hpp, model_trial.hpp, vocabulary.hpp, model_report.hpp. To try a memory of your own, add
-// a line to support/attentions.hpp.
+// The rooms: model/arguments.hpp, files.hpp (tensor_file.hpp), rotary.hpp, head_memory.hpp, decoder.hpp,
+// head_sample.hpp, attentions.hpp, trial.hpp, vocabulary.hpp, report.hpp; support/ has what compare needs too. To try a
+// memory of your own, add a line to model/attentions.hpp.
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <iterator>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "support/attentions.hpp"
-#include "support/model_arguments.hpp"
-#include "support/model_files.hpp"
-#include "support/model_report.hpp"
-#include "support/model_trial.hpp"
-#include "support/vocabulary.hpp"
+#include "model/arguments.hpp"
+#include "model/attentions.hpp"
+#include "model/files.hpp"
+#include "model/report.hpp"
+#include "model/trial.hpp"
+#include "model/vocabulary.hpp"
 
 namespace {
 
 using namespace examples;
 
 constexpr int kBadInput = 2;
-constexpr Index kHeldOutWindows = 8;
 constexpr Index kCalibrationWindows = 4;
-
-/// In the order of --attentions, or of the registry.
-std::vector<Attention> chosen(const std::vector<std::string>& names) {
-  const std::vector<Attention> known = known_attentions();
-  if (names == std::vector<std::string>{"all"}) return known;
-  std::vector<Attention> result;
-  if (names.empty()) {
-    std::copy_if(known.begin(), known.end(), std::back_inserter(result),
-                 [](const auto& a) { return a.by_default; });
-  }
-  for (const std::string& name : names) {
-    const auto found =
-        std::find_if(known.begin(), known.end(), [&](const Attention& a) { return a.name == name; });
-    if (found == known.end()) {
-      std::string there;
-      for (const Attention& other : known) there += " " + other.name;
-      throw UsageError("--attentions: none is called '" + name + "'; there are:" + there);
-    }
-    result.push_back(*found);
-  }
-  return result;
-}
 
 /// The windows one after the other, again and again.
 Tokens long_text(const std::vector<Tokens>& windows, Index length) {
@@ -61,7 +37,7 @@ Tokens long_text(const std::vector<Tokens>& windows, Index length) {
 
 void run(const ModelArguments& arguments) {
   const std::filesystem::path folder = PHIATTN_DATA_DIR "/model";
-  const std::vector<Attention> attentions = chosen(arguments.attentions);
+  const std::vector<Attention> attentions = choose("--attentions", known_attentions(), arguments.attentions);
   const LanguageModel model = read_language_model(folder);
   const Vocabulary vocabulary(folder / "vocabulary.json", static_cast<std::size_t>(model.sides.vocabulary));
   auto windows = read_windows(folder / "heldout_tokens.npy", model.sides, kHeldOutWindows);
@@ -91,7 +67,7 @@ int main(int argc, char** argv) {
   try {
     const ModelArguments arguments = parse_model_arguments(std::vector<std::string>(argv + 1, argv + argc));
     if (arguments.help) {
-      std::printf("%s%s", kModelUsage.data(), kModelHelp.data());
+      std::printf("%s%s", kModelUsage.data(), model_help(known_attentions()).c_str());
     } else {
       run(arguments);
     }

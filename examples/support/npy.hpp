@@ -1,6 +1,6 @@
 // NumPy's .npy files: reading and writing matrices of float16, float32 and float64, and nothing else.
 // The format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. The header's own
-// parser is npy_header.hpp; who reads files is inputs.hpp.
+// parser is npy_header.hpp; who reads files are heads/inputs.hpp and model/tensor_file.hpp.
 #pragma once
 
 #include <phiattn/core/matrix.hpp>

@@ -1,6 +1,6 @@
 // The parts of the language model: however tokens come in, and whatever memory holds them, it is the same model.
 
-#include "../../examples/support/decoder.hpp"
+#include "../../examples/model/decoder.hpp"
 
 #include <phiattn/attention/key_value_cache.hpp>
 #include <phiattn/kernels/exponential.hpp>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "../../examples/support/vocabulary.hpp"
+#include "../../examples/model/vocabulary.hpp"
 #include "support/catch.hpp"
 
 using namespace examples;

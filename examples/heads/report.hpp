@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "json.hpp"
+#include "../support/json.hpp"
 #include "known_maps.hpp"
 
 namespace examples {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "../support/json.hpp"
+#include "../support/npy.hpp"
 #include "arguments.hpp"
-#include "json.hpp"
-#include "npy.hpp"
 
 namespace examples {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "files.hpp"
 #include "head_memory.hpp"
-#include "model_files.hpp"
 #include "rotary.hpp"
 
 namespace examples {

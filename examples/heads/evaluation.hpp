@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "heap_meter.hpp"
+#include "../support/heap_meter.hpp"
 #include "inputs.hpp"
 
 namespace examples {

@@ -3,7 +3,9 @@
 
 #include <phiattn/phiattn.hpp>
 
-#include "evaluation.hpp"
+#include <vector>
+
+#include "map.hpp"
 
 namespace examples {
 
@@ -42,6 +44,27 @@ inline Operator cluster_memory(const Trial& trial, Index top, Index clusters) {
   return windowed([r, top, centres = pa::k_means(r.keys(trial.k()), clusters)](Index dv) {
     return pa::ClusterMemory<float>(centres, r, dv, {.top = top});
   });
+}
+
+/// Exact attention to the 64 nearest tokens, memories of the others.
+inline std::vector<Map> memories() {
+  using T = const Trial&;
+  return {
+      map("window", "window alone", "exact to the 64 nearest tokens, nothing beyond", kWhenNamed,
+          [](T, Index) { return window_alone(); }),
+      map("closure", "closure", "the window, and one Gaussian of what is beyond", kByDefault,
+          [](T t, Index) { return closure_memory(pa::key_centring(t.k())); }),
+      map("closure-centred", "closure, centred *", "the same, about the mean query", kWhenNamed,
+          [](T t, Index) { return closure_memory(pa::centring(t.q(), t.k())); }),
+      map("mixture", "4 closures *", "the window, and 4 Gaussians of what is beyond", kWhenNamed,
+          [](T t, Index) { return mixture_memory(t, 4); }),
+      map("mixture16", "16 closures *", "the same, 16 Gaussians", kWhenNamed,
+          [](T t, Index) { return mixture_memory(t, 16); }),
+      map("clusters", "8 of 64 clusters *", "the window, and of 64 clusters the 8 that matter", kByDefault,
+          [](T t, Index) { return cluster_memory(t, 8, 64); }),
+      map("clusters128", "16 of 128 clust. *", "the same, 16 of 128", kWhenNamed,
+          [](T t, Index) { return cluster_memory(t, 16, 128); }),
+  };
 }
 
 }  // namespace examples

@@ -7,51 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "command_line.hpp"
+#include "../support/command_line.hpp"
+#include "../support/registry.hpp"
 
 namespace examples {
 
 inline constexpr std::string_view kUsage =
     "usage: compare [--q F --k F --v F | --heads A,B] [--causal yes|no|both] [--maps A,B]\n"
     "               [--features M,N] [--seed N] [--json] [--out F] [--help]\n";
-
-inline constexpr std::string_view kHelp = R"(
-Compares approximations of softmax attention with the exact result, on real attention heads.
-
-  --q F --k F --v F   .npy files of queries (n_q, d), keys (n_k, d) and values (n_k, dv), or each
-                      with as many heads in front: (heads, n, d). float16, float32 or float64,
-                      before the scale 1/sqrt(d). The maps run in float, the exact result in double.
-                      Without them, the heads that come with phiattn.
-  --heads A,B         of those only these: easy_a easy_b medium_a medium_b hard_local hard_nonlocal
-  --causal yes|no|both
-                      yes: a query sees no later key (the last query sees all keys). Without it, the
-                      shipped heads are run as their models use them, your files both ways.
-  --maps A,B          of these maps, or all:
-                        softmax    exp(q.k), exact, in O(n^2)
-                        performer  positive random features of exp(q.k); variants: performer-iid,
-                                   performer-quantile, performer-simplex, performer-hadamard
-                        favor++ importance performer-centred
-                                   the same, calibrated on the head's own q and k
-                        trigonometric fourier-pairs random-fourier dijiang
-                        taylor     1 + q.k + (q.k)^2/2; taylor3: up to degree 3
-                        limit      (1 + q.k/2)^2, exponential limit; limit3, limit4: of degree 3, 4
-                        tensor-sketch maclaurin   of the Taylor polynomial of degree 2, of keys less
-                                   their mean; d + 2 features at least
-                        nystrom    landmarks: some of the head's own queries and keys
-                        gaussian cosine           kernels of their own, in O(n^2)
-                        elu relu squared-relu softplus sigmoid dpfp hedgehog cosformer
-                                   similarities of their own: elu is phi(x) = elu(x) + 1
-                        uniform    every key weighs the same: the least that a map must beat
-                      Without it softmax, performer, taylor, limit, elu and uniform. Slow: taylor3,
-                      limit3, limit4 (47905 features and more for d = 64).
-  --features M,N      numbers of random features; 64,256,1024
-  --seed N            of the random features; 0
-  --json              an array of objects instead of tables; null stands for what is not finite, not
-                      measured, or not there (features of softmax)
-  --out F             writes the output, as .npy; needs one head, one causality and one map
-
-Exit code 2: bad usage, or a file that is malformed or does not fit the others.
-)";
 
 struct Arguments {
   std::string q, k, v;             // all empty: the shipped heads
@@ -65,6 +28,38 @@ struct Arguments {
   bool json = false;
   bool help = false;
 };
+
+/// What stands behind the usage in --help.
+/// @param known  the registry that --maps chooses from
+template <class Map>
+std::string help(const std::vector<Map>& known) {
+  constexpr std::size_t kIndent = 22;
+  const Arguments defaults;
+  return R"(
+Compares approximations of softmax attention with the exact result, on real attention heads.
+
+  --q F --k F --v F   .npy files of queries (n_q, d), keys (n_k, d) and values (n_k, dv), or each
+                      with as many heads in front: (heads, n, d). float16, float32 or float64,
+                      before the scale 1/sqrt(d). The maps run in float, the exact result in double.
+                      Without them, the heads that come with phiattn.
+  --heads A,B         of those only these: easy_a easy_b medium_a medium_b hard_local hard_nonlocal
+  --causal yes|no|both
+                      yes: a query sees no later key (the last query sees all keys). Without it, the
+                      shipped heads are run as their models use them, your files both ways.
+  --maps A,B          of these maps and memories, or all:
+)" + described(known, kIndent) +
+         defaults_in_words(known, kIndent) +
+         R"(  --features M,N      numbers of features, of those with [m]; )" + at_commas(defaults.features) +
+         R"(
+  --seed N            of what is random; )" +
+         std::to_string(defaults.seed) + R"(
+  --json              an array of objects instead of tables; null stands for what is not finite, not
+                      measured, or not there (features of softmax)
+  --out F             writes the output, as .npy; needs one head, one causality and one map
+
+Exit code 2: bad usage, or a file that is malformed or does not fit the others.
+)";
+}
 
 /// @throws UsageError  saying what is wrong
 inline Arguments parse_arguments(const std::vector<std::string>& words) {

@@ -16,6 +16,7 @@ namespace examples {
 struct Attention {
   std::string name;   // in --attentions and in JSON
   std::string title;  // in the table; * is calibrated
+  std::string about;  // in --help
   bool by_default;    // without --attentions
   std::function<HeadMemory(const HeadSample&)> make;
 };
@@ -80,22 +81,30 @@ inline HeadMemory adaptive(const HeadSample& s) {
 inline std::vector<Attention> far_memories() {
   using Sample = const HeadSample&;
   return {
-      {"window", "window alone", true,
+      {"window", "window alone", "exact to the last 64 tokens, nothing beyond", true,
        [](Sample s) { return behind_window(pa::ForgetfulMemory<float>(s.v.cols())); }},
-      {"closure", "closure", true, [](Sample s) { return behind_window(closure(s)); }},
-      {"closure-full", "closure, full S", false, [](Sample s) { return behind_window(closure(s, {})); }},
-      {"closure-centred", "closure, centred *", false,
+      {"closure", "closure", "the window, and one Gaussian of what is older (variances)", true,
+       [](Sample s) { return behind_window(closure(s)); }},
+      {"closure-full", "closure, full S", "the same, with its full covariance", false,
+       [](Sample s) { return behind_window(closure(s, {})); }},
+      {"closure-centred", "closure, centred *", "closure, about the mean query", false,
        [](Sample s) {
          return behind_window(pa::GaussianClosure<float>(pa::centring(s.q, s.k), s.v.cols(), kDiagonal));
        }},
-      {"mixture", "4 closures *", false, [](Sample s) { return behind_window(mixture(s, 4)); }},
-      {"mixture16", "16 closures *", true, [](Sample s) { return behind_window(mixture(s, 16)); }},
-      {"clusters4", "4 of 64 clusters *", false, [](Sample s) { return behind_window(clusters(s, 4, 64)); }},
-      {"clusters", "8 of 64 clusters *", true, [](Sample s) { return behind_window(clusters(s, 8, 64)); }},
-      {"clusters128", "16 of 128 clusters *", false,
+      {"mixture", "4 closures *", "the window, and 4 Gaussians of what is older", false,
+       [](Sample s) { return behind_window(mixture(s, 4)); }},
+      {"mixture16", "16 closures *", "the same, 16 Gaussians", true,
+       [](Sample s) { return behind_window(mixture(s, 16)); }},
+      {"clusters4", "4 of 64 clusters *", "the window, and of 64 clusters the 4 that matter", false,
+       [](Sample s) { return behind_window(clusters(s, 4, 64)); }},
+      {"clusters", "8 of 64 clusters *", "the same, 8 of 64", true,
+       [](Sample s) { return behind_window(clusters(s, 8, 64)); }},
+      {"clusters128", "16 of 128 clusters *", "the same, 16 of 128", false,
        [](Sample s) { return behind_window(clusters(s, 16, 128)); }},
-      {"adaptive", "cheapest within 5 % *", true, adaptive},
-      {"closure-alone", "closure, no window", false, [](Sample s) { return HeadMemory(closure(s)); }},
+      {"adaptive", "cheapest within 5 % *", "the cheapest within 5 % of closure, mixture16, clusters", true,
+       adaptive},
+      {"closure-alone", "closure, no window", "one Gaussian of all tokens, without a window", false,
+       [](Sample s) { return HeadMemory(closure(s)); }},
   };
 }
 
@@ -116,43 +125,47 @@ inline std::vector<Attention> linear_states() {
   const auto performer = [=](Sample s) { return pa::PositiveRandomFeatures<float>(omega(s)); };
   const auto centred = [=](Sample s) { return pa::Reparametrised(performer(s), pa::centring(s.q, s.k)); };
   return {
-      {"window-performer", "window + Performer *", true,
+      {"window-performer", "window + Performer *", "the window, and random features of what is older", true,
        [=](Sample s) { return behind_window(state(centred(s), s)); }},
-      {"performer", "Performer", true, linear(performer)},
-      {"performer-centred", "Performer, centred *", false, linear(centred)},
-      {"favor++", "FAVOR++ *", true, linear([=](Sample s) {
+      {"performer", "Performer", "256 positive random features, no window from here on", true,
+       linear(performer)},
+      {"performer-centred", "Performer, centred *", "the same, of centred q and k", false, linear(centred)},
+      {"favor++", "FAVOR++ *", "the same, variance tuned on q and k", true, linear([=](Sample s) {
          return pa::PositiveRandomFeatures<float>(
              pa::favor_plusplus(omega(s), pa::favor_plusplus_parameter(s.q, s.k)));
        })},
-      {"importance", "importance-sampled *", false, linear([](Sample s) {
+      {"importance", "importance-sampled *", "the same, frequencies drawn where q and k are", false,
+       linear([](Sample s) {
          return pa::PositiveRandomFeatures<float>(
              pa::sample_importance_projection<float>(kFeatures, s.q, s.k, {.seed = kSeed}));
        })},
-      {"trigonometric", "trigonometric", false, linear([](Sample s) {
+      {"trigonometric", "trigonometric", "128 cosines and as many sines", false, linear([](Sample s) {
          // Cosines are even: frequencies without their negatives.
          return pa::TrigonometricFeatures<float>(
              pa::sample_projection<float>(kFeatures / 2, s.k.cols(), {.antithetic = false, .seed = kSeed}));
        })},
-      {"taylor", "Taylor, degree 2", false, linear([](Sample s) {
+      {"taylor", "Taylor, degree 2", "1 + q.k + (q.k)^2/2", false, linear([](Sample s) {
          return pa::TensorPowerFeatures<float>(pa::TensorPower::taylor, s.k.cols(), 2);
        })},
-      {"elu", "elu + 1", true, linear([](Sample s) { return pa::EluFeatures<float>(s.k.cols()); })},
-      {"squared-relu", "relu^2", false,
+      {"elu", "elu + 1", "phi(x) = elu(x) + 1", true,
+       linear([](Sample s) { return pa::EluFeatures<float>(s.k.cols()); })},
+      {"squared-relu", "relu^2", "phi(x) = relu(x)^2", false,
        linear([](Sample s) { return pa::squared_relu_features<float>(s.k.cols()); })},
-      {"dpfp", "DPFP-3", false, linear([](Sample s) { return pa::DpfpFeatures<float>(s.k.cols(), 3); })},
-      {"hedgehog", "Hedgehog, W = I", false,
+      {"dpfp", "DPFP-3", "products of positive parts, nu = 3", false,
+       linear([](Sample s) { return pa::DpfpFeatures<float>(s.k.cols(), 3); })},
+      {"hedgehog", "Hedgehog, W = I", "phi(x) = exp(x) and exp(-x), untrained", false,
        linear([](Sample s) { return pa::HedgehogFeatures<float>(s.k.cols()); })},
-      {"cosformer", "cosFormer", false,
+      {"cosformer", "cosFormer", "phi(x) = relu(x), and a cosine of the distance", false,
        linear([](Sample s) { return pa::CosformerFeatures<float>(s.k.cols(), kContext); })},
-      {"uniform", "uniform attention", true, linear([](Sample s) {
-         return pa::TensorPowerFeatures<float>(pa::TensorPower::taylor, s.k.cols(), 0);
-       })},
+      {"uniform", "uniform attention", "every token weighs the same: what an attention must beat", true,
+       linear(
+           [](Sample s) { return pa::TensorPowerFeatures<float>(pa::TensorPower::taylor, s.k.cols(), 0); })},
   };
 }
 
 /// Exact softmax first, uniform attention last.
 inline std::vector<Attention> known_attentions() {
-  std::vector<Attention> all{{kExact, "exact softmax", true,
+  std::vector<Attention> all{{kExact, "exact softmax", "exact: a cache of all keys and values", true,
                               [](const HeadSample& s) { return HeadMemory(exact_memory(s.v.cols())); }}};
   for (const auto& group : {far_memories(), linear_states()})
     all.insert(all.end(), group.begin(), group.end());

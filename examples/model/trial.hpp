@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "../support/heap_meter.hpp"
+#include "arguments.hpp"
 #include "attentions.hpp"
 #include "decoder.hpp"
-#include "heap_meter.hpp"
-#include "model_arguments.hpp"
 
 namespace examples {
 

@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "command_line.hpp"
+#include "../support/command_line.hpp"
+#include "../support/registry.hpp"
 
 namespace examples {
 
@@ -15,40 +16,12 @@ inline constexpr std::string_view kModelUsage =
     "usage: language_model [--attentions A,B|all] [--windows N] [--lengths N,M] [--quick | --full]\n"
     "                      [--json] [--help]\n";
 
-inline constexpr std::string_view kModelHelp = R"(
-Runs a trained language model (4 layers of 4 heads, d = 64, 3.4 M parameters) with other attention in the
-place of softmax, without retraining: its loss on held-out text, the memory it takes, its speed, and what it
-writes.
-
-  --attentions A,B  of these, or all:
-                      softmax   exact, a cache of all keys and values
-                      window    exact over the last 64 tokens, and nothing else
-                      closure closure-full closure-centred mixture mixture16
-                                the window, and Gaussian closures of what is older: constant memory
-                      window-performer
-                                the window, and random features of what is older
-                      clusters4 clusters clusters128
-                                the window, and the 4, 8 or 16 clusters that matter of 64, 64 or 128
-                      adaptive  per head the cheapest of closure, mixture16 and clusters that is within 5 %
-                                of exact attention on calibration text
-                      closure-alone performer performer-centred favor++ importance trigonometric
-                      taylor elu squared-relu dpfp hedgehog cosformer
-                                no window: linear attention
-                      uniform   every token weighs the same: the least that an attention must beat
-                    Without it a dozen of them.
-  --windows N       loss over the first N of the 8 held-out windows of 1024 tokens
-  --lengths N,M     tokens behind which memory and speed are taken; 1024,4096
-  --quick           seconds: 2 windows, 1024 tokens, few attentions
-  --full            minutes: lengths up to 65536, by repeating the windows
-  --json            an array of objects, one for each attention and length; null is what is not finite or
-                    not measured
-
-Exit code 2: bad usage, or a file that is missing or malformed.
-)";
+/// Windows of held-out text that there are.
+inline constexpr phiattn::Index kHeldOutWindows = 8;
 
 struct ModelArguments {
   std::vector<std::string> attentions;  // empty: the default ones
-  phiattn::Index windows = 8;
+  phiattn::Index windows = kHeldOutWindows;
   std::vector<phiattn::Index> lengths{1024, 4096};
   bool json = false;
   bool help = false;
@@ -57,9 +30,35 @@ struct ModelArguments {
 /// Tokens that are written, one by one, up to each length.
 inline constexpr phiattn::Index kWritten = 64;
 
+/// What stands behind the usage in --help.
+/// @param known  the registry that --attentions chooses from
+template <class Attention>
+std::string model_help(const std::vector<Attention>& known) {
+  constexpr std::size_t kIndent = 20;
+  const ModelArguments defaults;
+  return R"(
+Runs a trained language model (4 layers of 4 heads, d = 64, 3.4 M parameters) with other attention in the
+place of softmax, without retraining: its loss on held-out text, the memory it takes, its speed, and what it
+writes.
+
+  --attentions A,B  of these, or all:
+)" + described(known, kIndent) +
+         defaults_in_words(known, kIndent) +
+         R"(  --windows N       loss over the first N of the held-out windows of 1024 tokens; all )" +
+         std::to_string(defaults.windows) + R"(
+  --lengths N,M     tokens behind which memory and speed are taken; )" +
+         at_commas(defaults.lengths) + R"(
+  --quick           seconds: 2 windows, 1024 tokens, few attentions
+  --full            minutes: lengths up to 65536, by repeating the windows
+  --json            an array of objects, one for each attention and length; null is what is not finite or
+                    not measured
+
+Exit code 2: bad usage, or a file that is missing or malformed.
+)";
+}
+
 /// @throws UsageError  saying what is wrong
 inline ModelArguments parse_model_arguments(const std::vector<std::string>& words) {
-  constexpr phiattn::Index kHeldOut = 8;
   constexpr phiattn::Index kLongest = 1 << 20;
   ModelArguments arguments;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -75,7 +74,7 @@ inline ModelArguments parse_model_arguments(const std::vector<std::string>& word
     } else if (flag == "--attentions") {
       arguments.attentions = detail::split_at_commas(flag, value());
     } else if (flag == "--windows") {
-      arguments.windows = detail::number<phiattn::Index>(flag, value(), 1, kHeldOut);
+      arguments.windows = detail::number<phiattn::Index>(flag, value(), 1, kHeldOutWindows);
     } else if (flag == "--lengths") {
       arguments.lengths.clear();
       for (const std::string& text : detail::split_at_commas(flag, value())) {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "json.hpp"
-#include "model_trial.hpp"
+#include "../support/json.hpp"
+#include "trial.hpp"
 #include "vocabulary.hpp"
 
 namespace examples {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "npy.hpp"
+#include "../support/npy.hpp"
 
 namespace examples {
 

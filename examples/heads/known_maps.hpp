@@ -15,41 +15,11 @@
 
 namespace examples {
 
-/// A similarity that compare runs.
-struct Map {
-  std::string name;   // in --maps and in JSON
-  std::string title;  // in the table; * is calibrated on the head's own q and k
-  bool by_default;    // without --maps
-  bool random;        // takes --features
-  std::function<Operator(const Trial&, Index features)> make;
-
-  Result run(const Trial& trial, Index features, pa::Matrix<float>& out) const {
-    Result result = trial.run([&] { return make(trial, features); }, out);
-    result.map = name;
-    result.title = title;
-    return result;
-  }
-};
-
-/// The baseline's name.
-inline const std::string kUniform = "uniform";
-
-inline constexpr bool kByDefault = true;
-inline constexpr bool kWhenNamed = false;
-inline constexpr bool kRandom = true;
-
-/// `make(trial, m)` returns the similarity, with m features if they are for the user to choose.
-template <class Make>
-Map map(std::string name, std::string title, bool by_default, Make make, bool random = false) {
-  return {std::move(name), std::move(title), by_default, random,
-          [make](const Trial& trial, Index m) { return operator_of(make(trial, m)); }};
-}
-
 /// Positive random features over the projection that `sample(trial, m)` returns.
 template <class Sample>
-Map positive(std::string name, std::string title, bool by_default, Sample sample) {
+Map positive(std::string name, std::string title, std::string about, bool by_default, Sample sample) {
   return map(
-      std::move(name), std::move(title), by_default,
+      std::move(name), std::move(title), std::move(about), by_default,
       [=](const Trial& t, Index m) { return pa::PositiveRandomFeatures<float>(sample(t, m)); }, kRandom);
 }
 
@@ -86,68 +56,70 @@ inline std::vector<Map> random_maps(std::uint64_t seed) {
   };
   constexpr auto kTaylor = pa::TensorPower::taylor;
   return {
-      positive("performer", "Performer", kByDefault, plain),
-      positive("performer-iid", "Performer, iid", kWhenNamed,
+      positive("performer", "Performer", "positive random features of exp(q.k)", kByDefault, plain),
+      positive("performer-iid", "Performer, iid", "the same, of independent frequencies", kWhenNamed,
                sampled({.directions = pa::Directions::iid, .antithetic = false})),
-      positive("performer-quantile", "Performer, quantile", kWhenNamed,
+      positive("performer-quantile", "Performer, quantile", "the same, radii by quantiles", kWhenNamed,
                sampled({.radii = pa::Radii::quantile})),
-      positive("performer-simplex", "Performer, simplex", kWhenNamed,
+      positive("performer-simplex", "Performer, simplex", "the same, directions of a simplex", kWhenNamed,
                sampled({.directions = pa::Directions::simplex, .antithetic = false})),
-      positive("performer-hadamard", "Performer, Hadamard", kWhenNamed,
+      positive("performer-hadamard", "Performer, Hadamard", "the same, by Hadamard transforms", kWhenNamed,
                sampled({.directions = pa::Directions::hadamard})),
-      positive("favor++", "FAVOR++ *", kWhenNamed,
+      positive("favor++", "FAVOR++ *", "the same, variance tuned on the head's q and k", kWhenNamed,
                [plain](T t, Index m) {
                  return pa::favor_plusplus(plain(t, m), pa::favor_plusplus_parameter(t.q(), t.k()));
                }),
-      positive("importance", "importance-sampled *", kWhenNamed,
+      positive("importance", "importance-sampled *",
+               "the same, frequencies drawn where the head's q and k are", kWhenNamed,
                [seed](T t, Index m) {
                  return pa::sample_importance_projection<float>(m, t.q(), t.k(), {.seed = seed});
                }),
       map(
-          "performer-centred", "Performer, centred *", kWhenNamed,
+          "performer-centred", "Performer, centred *", "the same, of centred q and k", kWhenNamed,
           [plain](T t, Index m) {
             return pa::Reparametrised(pa::PositiveRandomFeatures<float>(plain(t, m)),
                                       pa::centring(t.q(), t.k()));
           },
           kRandom),
       map(
-          "trigonometric", "trigonometric", kWhenNamed,
+          "trigonometric", "trigonometric", "cosines and sines for exp(q.k); signed", kWhenNamed,
           [half](T t, Index m) { return pa::TrigonometricFeatures<float>(half(t, m)); }, kRandom),
       map(
-          "fourier-pairs", "Fourier pairs", kWhenNamed,
+          "fourier-pairs", "Fourier pairs", "by pairs of frequencies, for any similarity; signed", kWhenNamed,
           [seed](T t, Index m) {
             return pa::ExponentialPairFeatures<float>((m + 1) / 2, t.dimension(), 0.75, seed);
           },
           kRandom),
       map(
-          "random-fourier", "random Fourier", kWhenNamed,
+          "random-fourier", "random Fourier", "cosines and sines for the Gaussian kernel; signed", kWhenNamed,
           [seed](T t, Index m) {
             return pa::RandomFourierFeatures<float>(
                 pa::sample_gaussian_spectrum<float>((m + 1) / 2, t.dimension(), width(t), {.seed = seed}));
           },
           kRandom),
       map(
-          "tensor-sketch", "TensorSketch, n=2 *", kWhenNamed,
+          "tensor-sketch", "TensorSketch, n=2 *", "sketch of 1 + q.k + (q.k)^2/2, keys less their mean",
+          kWhenNamed,
           [seed](T t, Index m) {
             const Index d = t.dimension();
             return centred(pa::TensorSketchFeatures<float>(kTaylor, d, 2, std::max(m, d + 2), seed), t);
           },
           kRandom),
       map(
-          "maclaurin", "Maclaurin, n=2 *", kWhenNamed,
+          "maclaurin", "Maclaurin, n=2 *", "the same, by products of random signs", kWhenNamed,
           [seed](T t, Index m) {
             const Index d = t.dimension();
             return centred(pa::RandomMaclaurinFeatures<float>(kTaylor, d, 2, std::max(m, d + 2), seed), t);
           },
           kRandom),
       map(
-          "nystrom", "Nystrom *", kWhenNamed,
+          "nystrom", "Nystrom *", "landmarks among the head's own q and k", kWhenNamed,
           [seed](T t, Index m) {
             return pa::NystromFeatures(pa::ExponentialKernel<float>(), landmarks(t, m, seed));
           },
           kRandom),
       map(
-          "dijiang", "DiJiang", kWhenNamed,
+          "dijiang", "DiJiang", "exp of a weighted cosine transform", kWhenNamed,
           [seed](T t, Index m) {
             return pa::DiJiangFeatures<float>(pa::sample_dijiang_projection<float>(m, t.dimension(), seed));
           },
@@ -164,51 +136,40 @@ inline std::vector<Map> other_maps() {
   constexpr auto kTaylor = pa::TensorPower::taylor;
   constexpr auto kLimit = pa::TensorPower::exponential_limit;
   return {
-      map("gaussian", "Gaussian kernel", kWhenNamed,
+      map("gaussian", "Gaussian kernel", "exp(-|q - k|^2 / 2 sigma^2), exact, in O(n^2)", kWhenNamed,
           [](T t, Index) { return pa::GaussianKernel<float>(width(t)); }),
-      map("cosine", "cosine kernel, 10", kWhenNamed, [](T, Index) { return pa::CosineKernel<float>(10); }),
-      map("taylor", "Taylor, degree 2", kByDefault, power(kTaylor, 2)),
-      map("taylor3", "Taylor, degree 3", kWhenNamed, power(kTaylor, 3)),
-      map("limit", "(1 + q.k/2)^2", kByDefault, power(kLimit, 2)),
-      map("limit3", "(1 + q.k/3)^3", kWhenNamed, power(kLimit, 3)),
-      map("limit4", "(1 + q.k/4)^4", kWhenNamed, power(kLimit, 4)),
-      map("elu", "elu + 1", kByDefault, [](T t, Index) { return pa::EluFeatures<float>(t.dimension()); }),
-      map("relu", "relu", kWhenNamed, [](T t, Index) { return pa::relu_features<float>(t.dimension()); }),
-      map("squared-relu", "relu^2", kWhenNamed,
+      map("cosine", "cosine kernel, 10", "exp(10 cos(q, k)), exact, in O(n^2)", kWhenNamed,
+          [](T, Index) { return pa::CosineKernel<float>(10); }),
+      map("taylor", "Taylor, degree 2", "1 + q.k + (q.k)^2/2", kByDefault, power(kTaylor, 2)),
+      map("taylor3", "Taylor, degree 3", "the same and (q.k)^3/6; slow, 47905 features for d = 64",
+          kWhenNamed, power(kTaylor, 3)),
+      map("limit", "(1 + q.k/2)^2", "(1 + q.k/2)^2", kByDefault, power(kLimit, 2)),
+      map("limit3", "(1 + q.k/3)^3", "(1 + q.k/3)^3; slow", kWhenNamed, power(kLimit, 3)),
+      map("limit4", "(1 + q.k/4)^4", "(1 + q.k/4)^4; very slow", kWhenNamed, power(kLimit, 4)),
+      map("elu", "elu + 1", "phi(x) = elu(x) + 1", kByDefault,
+          [](T t, Index) { return pa::EluFeatures<float>(t.dimension()); }),
+      map("relu", "relu", "phi(x) = relu(x)", kWhenNamed,
+          [](T t, Index) { return pa::relu_features<float>(t.dimension()); }),
+      map("squared-relu", "relu^2", "phi(x) = relu(x)^2", kWhenNamed,
           [](T t, Index) { return pa::squared_relu_features<float>(t.dimension()); }),
-      map("softplus", "softplus", kWhenNamed,
+      map("softplus", "softplus", "phi(x) = ln(1 + e^x)", kWhenNamed,
           [](T t, Index) { return pa::softplus_features<float>(t.dimension()); }),
-      map("sigmoid", "sigmoid", kWhenNamed,
+      map("sigmoid", "sigmoid", "phi(x) = 1 / (1 + e^-x)", kWhenNamed,
           [](T t, Index) { return pa::sigmoid_features<float>(t.dimension()); }),
-      map("dpfp", "DPFP-3", kWhenNamed, [](T t, Index) { return pa::DpfpFeatures<float>(t.dimension(), 3); }),
-      map("hedgehog", "Hedgehog, W = I", kWhenNamed,
+      map("dpfp", "DPFP-3", "products of positive parts, nu = 3", kWhenNamed,
+          [](T t, Index) { return pa::DpfpFeatures<float>(t.dimension(), 3); }),
+      map("hedgehog", "Hedgehog, W = I", "phi(x) = exp(x) and exp(-x), untrained", kWhenNamed,
           [](T t, Index) { return pa::HedgehogFeatures<float>(t.dimension()); }),
-      map("cosformer", "cosFormer", kWhenNamed,
+      map("cosformer", "cosFormer", "phi(x) = relu(x), and a cosine of the distance", kWhenNamed,
           [](T t, Index) { return pa::CosformerFeatures<float>(t.dimension(), t.k().rows()); }),
-      map(kUniform, "uniform attention", kByDefault, power(kTaylor, 0)),
-  };
-}
-
-/// Exact attention to the 64 nearest tokens, memories of the others.
-inline std::vector<Map> memories() {
-  using T = const Trial&;
-  return {
-      map("window", "window alone", kWhenNamed, [](T, Index) { return window_alone(); }),
-      map("closure", "closure", kByDefault,
-          [](T t, Index) { return closure_memory(pa::key_centring(t.k())); }),
-      map("closure-centred", "closure, centred *", kWhenNamed,
-          [](T t, Index) { return closure_memory(pa::centring(t.q(), t.k())); }),
-      map("mixture", "4 closures *", kWhenNamed, [](T t, Index) { return mixture_memory(t, 4); }),
-      map("mixture16", "16 closures *", kWhenNamed, [](T t, Index) { return mixture_memory(t, 16); }),
-      map("clusters", "8 of 64 clusters *", kByDefault, [](T t, Index) { return cluster_memory(t, 8, 64); }),
-      map("clusters128", "16 of 128 clust. *", kWhenNamed,
-          [](T t, Index) { return cluster_memory(t, 16, 128); }),
+      map(kUniform, "uniform attention", "every key weighs the same: what a map must beat", kByDefault,
+          power(kTaylor, 0)),
   };
 }
 
 /// All of them, exact softmax first and the baseline last.
 inline std::vector<Map> known_maps(std::uint64_t seed) {
-  std::vector<Map> maps{map("softmax", "exact softmax", kByDefault,
+  std::vector<Map> maps{map("softmax", "exact softmax", "exp(q.k), exact, in O(n^2)", kByDefault,
                             [](const Trial&, Index) { return pa::ExponentialKernel<float>(); })};
   for (const auto& group : {memories(), random_maps(seed), other_maps()})
     maps.insert(maps.end(), group.begin(), group.end());

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "json.hpp"
+#include "../support/json.hpp"
 #include "tensor_file.hpp"
 
 namespace examples {

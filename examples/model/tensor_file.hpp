@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "npy.hpp"
+#include "../support/npy.hpp"
 
 namespace examples {
 
