@@ -1,11 +1,11 @@
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/phiattn)
-install(TARGETS phiattn EXPORT phiattnTargets FILE_SET HEADERS)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/phiattn)
+install(TARGETS phiattn phiattn_compiled EXPORT phiattnTargets FILE_SET HEADERS)
 install(EXPORT phiattnTargets NAMESPACE phiattn:: DESTINATION ${package_dir})
 
-write_basic_package_version_file(phiattnConfigVersion.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+write_basic_package_version_file(phiattnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES cmake/phiattnConfig.cmake ${PROJECT_BINARY_DIR}/phiattnConfigVersion.cmake
   DESTINATION ${package_dir})
 

@@ -1,6 +1,7 @@
 // Simplex and Hadamard directions: their shape, what they estimate, and how well. Bounds are four standard
 // errors.
 
+#include <phiattn/projection/hadamard-inl.hpp>
 #include <phiattn/projection/projection.hpp>
 
 #include <bit>
