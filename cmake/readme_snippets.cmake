@@ -1,6 +1,6 @@
 # Compiles every ```cpp block of README.md: all in one file, for phiattn.hpp alone takes longer than any of them, each
 # in a namespace of its own, with its #include lines put first. A block with `int main`, or with a class or template at
-# its left edge, stands as it is. Any other is the body of a function that knows q, k, v and out.
+# its left edge, stands as it is. Any other is the body of a function that knows q, k, v and out. All know pa.
 set(readme ${PROJECT_SOURCE_DIR}/README.md)
 if(NOT EXISTS ${readme})
   return()
@@ -9,7 +9,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${readme})
 
 file(READ ${readme} rest)
 set(fence "\n```cpp")
-set(head "#include <phiattn/phiattn.hpp>")
+set(head "#include <phiattn/phiattn.hpp>\n#include <optional>")
 set(blocks)
 set(number 0)
 while(TRUE)
@@ -30,7 +30,6 @@ while(TRUE)
   if(NOT block MATCHES "\n(int main|(template|struct|class) ?)")
     set(matrix "phiattn::Matrix<float>&")
     string(PREPEND block
-      "\nnamespace pa = phiattn;"
       "\nvoid snippet(const ${matrix} q, const ${matrix} k, const ${matrix} v, ${matrix} out) {\n{")
     string(APPEND block "\n}\n}")
   endif()
@@ -40,7 +39,7 @@ endwhile()
 
 if(blocks)
   set(snippets ${CMAKE_CURRENT_BINARY_DIR}/readme_snippets.cpp)
-  file(CONFIGURE OUTPUT ${snippets} CONTENT "@head@@blocks@\n" @ONLY)
+  file(CONFIGURE OUTPUT ${snippets} CONTENT "@head@\nnamespace pa = phiattn;\n@blocks@\n" @ONLY)
   add_library(phiattn_readme OBJECT ${snippets})
   target_compile_options(phiattn_readme PRIVATE -O0) # never run
   target_link_libraries(phiattn_readme PRIVATE phiattn::phiattn)
