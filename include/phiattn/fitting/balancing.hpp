@@ -104,11 +104,3 @@ ReparametrisationOf<S> full_balance(const Eigen::DenseBase<Q>& q, const Eigen::D
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI
-
-#if PHIATTN_EXTERN
-namespace phiattn::inline PHIATTN_ABI {
-extern template Reparametrisation key_centring<double>(const Input<double>&);
-extern template Reparametrisation centring<double>(const Input<double>&, const Input<double>&);
-extern template Reparametrisation diagonal_balance<double>(const Input<double>&, const Input<double>&);
-}  // namespace phiattn::inline PHIATTN_ABI
-#endif

@@ -112,11 +112,3 @@ Projection<S> sample_importance_projection(Index m, const std::type_identity_t<I
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI
-
-#if PHIATTN_EXTERN
-namespace phiattn::inline PHIATTN_ABI {
-extern template Projection<float> sample_importance_projection<float, double>(Index, const Input<double>&,
-                                                                              const Input<double>&,
-                                                                              const ImportanceOptions&);
-}  // namespace phiattn::inline PHIATTN_ABI
-#endif

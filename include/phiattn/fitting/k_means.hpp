@@ -109,9 +109,3 @@ Matrix<S> k_means(const std::type_identity_t<Input<S>>& x, Index count, const KM
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI
-
-#if PHIATTN_EXTERN
-namespace phiattn::inline PHIATTN_ABI {
-extern template Matrix<double> k_means<double>(const Input<double>&, Index, const KMeansOptions&);
-}  // namespace phiattn::inline PHIATTN_ABI
-#endif
