@@ -52,10 +52,7 @@ class Table {
   template <class S>
   void add(const std::string& name, Index tokens, double flops, bool judged,
            const std::function<void()>& ours, const std::function<void()>& plain) {
-    const std::int64_t before = heap_meter::live();
-    heap_meter::reset_peak();
-    ours();
-    const std::int64_t heap = heap_meter::peak() - before;
+    const std::int64_t heap = heap_meter::usage_of(ours).peak;
     const bench::Comparison it = bench::compare<S>(settings_.rounds, flops, ours, plain);
     const bool fails = judged && it.times_as_fast < settings_.least_ratio;
     failed_ = failed_ || fails;

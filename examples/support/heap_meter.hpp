@@ -2,7 +2,10 @@
 // both end in. Include it in one source file of a program: it defines those functions.
 //
 // Only with glibc, and not under a sanitizer that brings its own malloc; elsewhere kHeapIsMetered is false
-// and every reading is 0. Stack memory is not counted (Eigen puts temporaries under 128 KiB there).
+// and every reading is 0. Stack memory is not counted (Eigen puts temporaries under 128 KiB there). All threads count.
+//
+// The one meter of this project. It lies here because an example is to be read without the tests and benchmarks, which
+// include it too.
 #pragma once
 
 #include <atomic>
@@ -31,6 +34,11 @@ inline constexpr bool kHeapIsMetered = EXAMPLES_METER_HEAP == 1;
 
 inline constinit std::atomic<std::int64_t> live_bytes = 0;
 inline constinit std::atomic<std::int64_t> peak_bytes = 0;
+inline constinit std::atomic<std::int64_t> allocated_blocks = 0;
+inline constinit std::atomic<std::int64_t> allocated_large_blocks = 0;
+
+/// Bytes from which on a block is large: more than bookkeeping.
+inline constexpr std::int64_t kLarge = 8192;
 
 /// Bytes now allocated.
 inline std::int64_t live() { return live_bytes.load(); }
@@ -39,11 +47,35 @@ inline std::int64_t live() { return live_bytes.load(); }
 inline std::int64_t peak() { return peak_bytes.load(); }
 inline void reset_peak() { peak_bytes.store(live()); }
 
+/// What a call takes.
+struct Usage {
+  std::int64_t live = 0;  // bytes that it does not give back
+  std::int64_t peak = 0;  // the most bytes at a time
+  std::int64_t allocations = 0;
+  std::int64_t large_allocations = 0;  // of them
+};
+
+template <class Call>
+Usage usage_of(const Call& call) {
+  const std::int64_t live_before = live();
+  const std::int64_t blocks_before = allocated_blocks.load();
+  const std::int64_t large_before = allocated_large_blocks.load();
+  reset_peak();
+  call();
+  return {live() - live_before, peak() - live_before, allocated_blocks.load() - blocks_before,
+          allocated_large_blocks.load() - large_before};
+}
+
 inline void count(std::int64_t bytes) {
   const std::int64_t now = live_bytes.fetch_add(bytes) + bytes;
   std::int64_t peak = peak_bytes.load();
   while (now > peak && !peak_bytes.compare_exchange_weak(peak, now)) {
   }
+}
+
+inline void count_block(std::int64_t bytes) {
+  ++allocated_blocks;
+  if (bytes >= kLarge) ++allocated_large_blocks;
 }
 
 }  // namespace heap_meter
@@ -65,7 +97,10 @@ namespace heap_meter::detail {
 inline std::int64_t size_of(void* block) { return static_cast<std::int64_t>(malloc_usable_size(block)); }
 
 inline void* counted(void* block) noexcept {
-  count(size_of(block));
+  if (block == nullptr) return block;
+  const std::int64_t bytes = size_of(block);
+  count(bytes);
+  count_block(bytes);
   return block;
 }
 
@@ -94,9 +129,10 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexce
 void* realloc(void* block, std::size_t size) noexcept {
   const std::int64_t before = heap_meter::detail::size_of(block);
   void* const moved = __libc_realloc(block, size);
-  if (moved != nullptr || size == 0) {
-    heap_meter::count(heap_meter::detail::size_of(moved) - before);
-  }
+  if (moved == nullptr && size != 0) return moved;  // the block is as it was
+  const std::int64_t after = heap_meter::detail::size_of(moved);
+  heap_meter::count(after - before);
+  if (moved != nullptr) heap_meter::count_block(after);
   return moved;
 }
 

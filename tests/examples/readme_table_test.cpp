@@ -6,11 +6,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/help.hpp"
 #include "support/program.hpp"
 #include "support/readme_table.hpp"
 
@@ -39,28 +39,20 @@ std::string name_of(const Row& row) { return code_in(row.front()).front(); }
 /// Half a unit of the last digit, and as much again for what platforms round differently.
 constexpr double kLastDigit = 1e-3;
 
-std::set<std::string> known_names() {
-  const auto [output, exit_code] = compare("--maps no-such-map");
-  CHECK(exit_code == 2);
-  const std::string before = "there are:";
-  const std::size_t begin = output.find(before);
-  REQUIRE(begin != std::string::npos);
-  std::istringstream words(
-      output.substr(begin + before.size(), output.find('\n', begin) - begin - before.size()));
-  std::set<std::string> names;
-  for (std::string name; words >> name;) names.insert(name);
-  return names;
+std::set<std::string> known_maps() {
+  const auto names = known_names(PHIATTN_COMPARE, "--maps");
+  return {names.begin(), names.end()};
 }
 
 }  // namespace
 
 TEST_CASE("the README's table of maps names every map that compare knows, once") {
-  CHECK(names_in(table_below("<!-- maps -->")) == known_names());
+  CHECK(names_in(table_below("<!-- maps -->")) == known_maps());
 }
 
 TEST_CASE("the README's errors are those that compare measures, to the digits given") {
   const std::vector<Row> rows = table_below("<!-- errors -->");
-  std::set<std::string> due = known_names();
+  std::set<std::string> due = known_maps();
   for (const char* slow : {"taylor3", "limit3", "limit4"}) due.erase(slow);  // seconds to minutes a head
   CHECK(names_in(rows) == due);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -35,6 +36,7 @@ class Workspace {
     ~Frame() {
       workspace_.block_ = block_;
       workspace_.used_ = used_;
+      if (block_ == 0 && used_ == 0) workspace_.join();
     }
     Frame(const Frame&) = delete;
     Frame& operator=(const Frame&) = delete;
@@ -79,7 +81,6 @@ class Workspace {
 
   std::byte* take(std::size_t bytes) {
     bytes = (bytes + kLine - 1) / kLine * kLine;
-    if (block_ == 0 && used_ == 0 && blocks_.size() > 1) join();
     while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].size) {
       ++block_;
       used_ = 0;
@@ -88,15 +89,19 @@ class Workspace {
     return blocks_[block_].data.get() + std::exchange(used_, used_ + bytes);
   }
 
-  /// Nothing is in use: all that it took last time in one block.
-  void join() {
+  /// Nothing is in use: all that it took in one block, if there is memory for that.
+  void join() noexcept {
+    if (blocks_.size() < 2) return;
     const std::size_t size = total();
+    Block one = fresh(size, std::nothrow);
+    if (!one.data) return;
     blocks_.clear();
-    blocks_.push_back(fresh(size));
+    blocks_.push_back(std::move(one));  // into the room that is there
   }
 
-  static Block fresh(std::size_t size) {
-    auto* data = static_cast<std::byte*>(::operator new (size, std::align_val_t{kLine}));
+  template <class... NoThrow>
+  static Block fresh(std::size_t size, NoThrow... nothrow) {
+    auto* data = static_cast<std::byte*>(::operator new(size, std::align_val_t{kLine}, nothrow...));
     return {std::unique_ptr<std::byte, Free>(data), size};
   }
 
