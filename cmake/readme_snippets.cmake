@@ -42,5 +42,5 @@ if(blocks)
   file(CONFIGURE OUTPUT ${snippets} CONTENT "@head@\nnamespace pa = phiattn;\n@blocks@\n" @ONLY)
   add_library(phiattn_readme OBJECT ${snippets})
   target_compile_options(phiattn_readme PRIVATE -O0) # never run
-  target_link_libraries(phiattn_readme PRIVATE phiattn::phiattn)
+  target_link_libraries(phiattn_readme PRIVATE phiattn::compiled)
 endif()
