@@ -6,7 +6,6 @@
 // Medians of CPU time on one thread; nobody pays for the pages of fresh buffers. FLOPs are nominal (see
 // attention_bench.cpp). --brief: seconds; --check: fails if a case marked * is not RATIO times as fast as plain Eigen.
 
-#include "../examples/support/heap_meter.hpp"
 #include "support/machine.hpp"
 #include "support/plain_eigen.hpp"
 #include "support/timed.hpp"
@@ -52,7 +51,7 @@ class Table {
   template <class S>
   void add(const std::string& name, Index tokens, double flops, bool judged,
            const std::function<void()>& ours, const std::function<void()>& plain) {
-    const std::int64_t heap = heap_meter::usage_of(ours).peak;
+    const std::int64_t heap = bench::working_memory(ours);
     const bench::Comparison it = bench::compare<S>(settings_.rounds, flops, ours, plain);
     const bool fails = judged && it.times_as_fast < settings_.least_ratio;
     failed_ = failed_ || fails;

@@ -7,7 +7,6 @@
 // FLOPs are nominal: 4 n_q n_k d for exact attention (half when causal), 2 n m (2 d + 2 dv) for projected features,
 // 4 n m dv for features without a projection; exponentials and the triangle of a causal block count nothing.
 
-#include "../examples/support/heap_meter.hpp"
 #include "support/machine.hpp"
 #include "support/plain_eigen.hpp"
 #include "support/timed.hpp"
@@ -77,10 +76,8 @@ void add(const std::string& name, const Shape& shape, double flops, Step step, P
                                 "/dv:" + std::to_string(shape.dv);
   benchmark::RegisterBenchmark(full_name.c_str(), [=](benchmark::State& state) mutable {
     Problem<S> problem(shape);
-    const std::int64_t before = heap_meter::live();
-    heap_meter::reset_peak();
+    state.counters["heap bytes"] = static_cast<double>(bench::working_memory([&] { step(problem); }));
     step(problem);  // pages of the buffers are touched before the clock starts
-    state.counters["heap bytes"] = static_cast<double>(heap_meter::peak() - before);
     const std::clock_t start = std::clock();
     for (auto _ : state) {
       step(problem);

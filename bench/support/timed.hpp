@@ -2,10 +2,13 @@
 
 // What a piece of work takes, beside another and beside the peak of the machine.
 
+#include "../../examples/support/heap_meter.hpp"
 #include "machine.hpp"
 
+#include <cstdint>
 #include <ctime>
 #include <functional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +25,14 @@ inline void keep_pages() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif
+}
+
+/// Heap that a call takes at most, in a thread of its own, whose workspace is as empty as that of a program that begins.
+template <class Call>
+std::int64_t working_memory(const Call& call) {
+  std::int64_t peak = 0;
+  std::thread([&] { peak = heap_meter::usage_of(call).peak; }).join();
+  return peak;
 }
 
 /// CPU seconds of one call, over as many as take some milliseconds.
