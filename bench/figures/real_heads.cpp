@@ -10,7 +10,7 @@
 #include <map>
 #include <numbers>
 
-#include "../../examples/support/inputs.hpp"
+#include "../../examples/heads/inputs.hpp"
 #include "support/degrees.hpp"
 #include "support/lab.hpp"
 #include "support/maps.hpp"

@@ -5,6 +5,7 @@
 #include <phiattn/feature_maps/fourier_pairs.hpp>
 #include <phiattn/feature_maps/positive_random.hpp>
 #include <phiattn/feature_maps/trigonometric.hpp>
+#include <phiattn/fitting/favor_plusplus.hpp>
 #include <phiattn/projection/favor_plusplus.hpp>
 
 namespace figures {
