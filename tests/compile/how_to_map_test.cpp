@@ -14,7 +14,8 @@ class SquareFeatures : public pa::SignedFeatureMapBase<SquareFeatures, float> { 
   explicit SquareFeatures(pa::Index d) : d_(d) {}
   pa::Index dimension() const { return d_; }
   pa::Index feature_dimension() const { return d_; }
-  void features(pa::Side, const pa::ConstMatrixRef<float>& x, pa::Index, pa::FeatureBlock<float> block) const {
+  void features(pa::Side, const pa::ConstMatrixRef<float>& x, pa::Index,
+                pa::FeatureBlock<float> block) const {
     block.values = x.array().square();
     block.log_scale.setZero();  // phi = values exp(log_scale)
   }

@@ -22,7 +22,8 @@ constexpr Index kValues = 3;
 /// Log-weights of either sign; every fifth key does not exist, and holds what must not matter.
 template <class S>
 Problem<S> weighted_problem() {
-  auto problem = gaussian_problem<S>({kTokens, kTokens, kDimension, kValues}, {.causality = Causality::causal});
+  auto problem =
+      gaussian_problem<S>({kTokens, kTokens, kDimension, kValues}, {.causality = Causality::causal});
   problem.log_weights = gaussian<S>(kTokens, 1, kSeed + 3, 2);
   for (Index j = 0; j < kTokens; j += 5) problem.log_weights(j) = -std::numeric_limits<S>::infinity();
   return problem;
@@ -43,7 +44,8 @@ phiattn::LinearState<phiattn::CosformerFeatures<S>> cosformer_state() {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("log-weights go through a causal call as they do through append", "[laws]", float, double) {
+TEMPLATE_TEST_CASE("log-weights go through a causal call as they do through append", "[laws]", float,
+                   double) {
   const auto problem = weighted_problem<TestType>();
   auto padded = problem;
   for (Index j = 0; j < kTokens; j += 5) {
@@ -109,10 +111,12 @@ TEMPLATE_TEST_CASE("a window hands the positions of its tokens on, gaps and all"
     CAPTURE(kSeed, block);
     const auto state = cosformer_state<TestType>();
     // Before nothing a window of any length is not there.
-    CHECK(phiattn::relative_frobenius_error(run(phiattn::Windowed(0, state), block), run(state, block)) < 1e-5);
+    CHECK(phiattn::relative_frobenius_error(run(phiattn::Windowed(0, state), block), run(state, block)) <
+          1e-5);
     // Two windows in a row are one.
     const phiattn::AttentionOptions scale{.scale = 1};
-    CHECK(phiattn::relative_frobenius_error(run(phiattn::Windowed(5, phiattn::Windowed(4, state), scale), block),
-                                            run(phiattn::Windowed(9, state), block)) < 1e-5);
+    CHECK(phiattn::relative_frobenius_error(
+              run(phiattn::Windowed(5, phiattn::Windowed(4, state), scale), block),
+              run(phiattn::Windowed(9, state), block)) < 1e-5);
   }
 }

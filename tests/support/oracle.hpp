@@ -2,6 +2,7 @@
 #pragma once
 
 #include <phiattn/attention/options.hpp>
+#include <phiattn/masks/mask.hpp>
 
 #include <Eigen/Core>
 
@@ -137,6 +138,21 @@ inline bool sees(const phiattn::AttentionOptions& options, Index n_q, Index n_k,
   return static_cast<Real>(j) <= static_cast<Real>(i) + offset;
 }
 
+/// The same as a function, or that of a mask, read index by index.
+using Sees = std::function<bool(Index i, Index j)>;
+
+inline Sees sees(const phiattn::AttentionOptions& options, Index n_q, Index n_k) {
+  return [=](Index i, Index j) { return sees(options, n_q, n_k, i, j); };
+}
+
+template <phiattn::Mask M>
+Sees sees(const M& mask, Index n_k) {
+  return [=](Index i, Index j) {
+    const phiattn::KeyRange keys = mask.keys(i, n_k);
+    return keys.begin <= j && j < keys.end;
+  };
+}
+
 /// What attention has to give, for the rows in `rows`.
 struct Expected {
   std::vector<Index> rows;
@@ -157,7 +173,7 @@ struct Expected {
 ///
 /// and errors of N operations add up to sqrt(N) of them (Higham & Mary 2019); N = d + n_k here.
 inline Expected attend(const Similarity& similarity, const Matrix& q, const Matrix& k, const Matrix& v,
-                       const phiattn::AttentionOptions& options = {},
+                       const phiattn::AttentionOptions& options, const Sees& sees,
                        const std::vector<Real>& log_weights = {}, Index every = 1) {
   const Index n_q = q.rows();
   const Index n_k = k.rows();
@@ -183,7 +199,7 @@ inline Expected attend(const Similarity& similarity, const Matrix& q, const Matr
     Real exponent = 0;
     for (Index j = 0; j < n_k; ++j) {
       const Real weight = log_weights.empty() ? Real(0) : log_weights[static_cast<std::size_t>(j)];
-      if (weight == -kInfinity || !sees(options, n_q, n_k, i, j)) continue;
+      if (weight == -kInfinity || !sees(i, j)) continue;
       Term term = similarity.pair(scaled_q.row(i), scaled_k.row(j));
       term.log += weight;
       term.log_bound += weight;
@@ -211,6 +227,13 @@ inline Expected attend(const Similarity& similarity, const Matrix& q, const Matr
     expected.condition(i) = operations * (1 + exponent) * bound / std::abs(sum);
   }
   return expected;
+}
+
+/// With the keys that the options show.
+inline Expected attend(const Similarity& similarity, const Matrix& q, const Matrix& k, const Matrix& v,
+                       const phiattn::AttentionOptions& options = {},
+                       const std::vector<Real>& log_weights = {}, Index every = 1) {
+  return attend(similarity, q, k, v, options, sees(options, q.rows(), k.rows()), log_weights, every);
 }
 
 }  // namespace oracle

@@ -10,7 +10,8 @@
 
 using namespace phiattn;
 
-TEMPLATE_TEST_CASE("a part whose normaliser is 0 counts in the whole, in any order", "[partial]", float, double) {
+TEMPLATE_TEST_CASE("a part whose normaliser is 0 counts in the whole, in any order", "[partial]", float,
+                   double) {
   using S = TestType;
   const Matrix<S> q{{1, 2, 0, -1}};
   const Matrix<S> k{{-1, 0, 3, 1}, {2, 1, 0, 0}, {0, 1, 1, 0}, {1, 1, -2, 5}};
@@ -26,8 +27,10 @@ TEMPLATE_TEST_CASE("a part whose normaliser is 0 counts in the whole, in any ord
   std::vector<std::size_t> order{0, 1, 2, 3};
   do {
     CAPTURE(order);
-    const auto left = combine(combine(combine(parts[order[0]], parts[order[1]]), parts[order[2]]), parts[order[3]]);
-    const auto pairs = combine(combine(parts[order[0]], parts[order[1]]), combine(parts[order[2]], parts[order[3]]));
+    const auto left =
+        combine(combine(combine(parts[order[0]], parts[order[1]]), parts[order[2]]), parts[order[3]]);
+    const auto pairs =
+        combine(combine(parts[order[0]], parts[order[1]]), combine(parts[order[2]], parts[order[3]]));
     for (const auto& whole : {left, pairs}) {
       CHECK(whole.out(0, 0) == Approx(13.0 / 9));
       CHECK(whole.out(0, 1) == Approx(5.0 / 9));
@@ -59,7 +62,8 @@ TEST_CASE("a partial result of three parts combines as it says") {
   const Partial<double> b{Matrix<double>{{4, 8}}, Vector<double>{{std::log(2.0)}}, Vector<double>{{1}}};
   CHECK(combine(a, b).out.isApprox(Matrix<double>{{3, 6}}));
   CHECK(combine(a, Partial<double>::empty(1, 2)).out == a.out);
-  const Partial<double> negative{Matrix<double>{{4, 8}}, Vector<double>{{std::log(2.0)}}, Vector<double>{{-1}}};
+  const Partial<double> negative{Matrix<double>{{4, 8}}, Vector<double>{{std::log(2.0)}},
+                                 Vector<double>{{-1}}};
   const auto both = combine(a, negative);  // (1 a - 2 b) / (1 - 2)
   CHECK(both.out.isApprox(Matrix<double>{{7, 14}}));
   CHECK(both.sign(0) == -1);

@@ -1,0 +1,91 @@
+// Masks: what a kernel makes of them is what they say index by index, whatever lies in the keys that are hidden.
+#include <phiattn/attention/attention.hpp>
+#include <phiattn/kernels/exponential.hpp>
+#include <phiattn/kernels/polynomial.hpp>
+#include <phiattn/memories/closure_tokens.hpp>
+
+#include <limits>
+
+#include "support/catch.hpp"
+#include "support/problem.hpp"
+
+using namespace laws;
+using phiattn::AllKeys;
+using phiattn::BandMask;
+using phiattn::CausalMask;
+using phiattn::KeyRange;
+
+namespace {
+
+/// Runs that jump about, some of them empty.
+struct JumpingMask {
+  KeyRange keys(Index row, Index n_k) const {
+    const Index begin = (row * 37) % n_k;
+    const Index end = std::min(n_k, begin + (row * 11) % 50);
+    return end > begin ? KeyRange{begin, end} : KeyRange{0, 0};
+  }
+};
+
+static_assert(phiattn::Mask<JumpingMask> && !phiattn::PrefixMask<JumpingMask>);
+static_assert(phiattn::PrefixMask<CausalMask> && phiattn::PrefixMask<AllKeys>);
+static_assert(phiattn::PrefixMask<phiattn::detail::VisibleTokens> && !phiattn::PrefixMask<BandMask>);
+
+template <class S, class K, class M>
+void check_mask(const K& kernel, const oracle::Similarity& formula, const M& mask) {
+  for (const auto& [n_q, n_k] : {std::pair<Index, Index>{1, 1}, {90, 130}, {130, 90}}) {
+    for (const Index chunk : {5, 32, 128}) {
+      CAPTURE(kSeed, n_q, n_k, chunk);
+      const auto [q, k, v, options, none] = gaussian_problem<S>({n_q, n_k, 5, 3}, {.chunk = chunk});
+      Matrix<S> out(n_q, 3);
+      phiattn::attention(kernel, q, k, v, out, mask, options);
+      const auto due = oracle::attend(formula, q.template cast<Real>(), k.template cast<Real>(),
+                                      v.template cast<Real>(), options, oracle::sees(mask, n_k));
+      CHECK(error(out, due) <= 1);
+
+      // A row that does not see key j does not see what is in it.
+      auto [other_k, other_v] = std::pair(k, v);
+      const Index j = n_k / 2;
+      other_k.row(j).setConstant(std::numeric_limits<S>::quiet_NaN());
+      other_v.row(j).setConstant(std::numeric_limits<S>::infinity());
+      Matrix<S> other(n_q, 3);
+      phiattn::attention(kernel, q, other_k, other_v, other, mask, options);
+      for (Index i = 0; i < n_q; ++i) {
+        if (!oracle::sees(mask, n_k)(i, j)) CHECK(other.row(i).allFinite());
+      }
+    }
+  }
+}
+
+template <class S, class M>
+void check_mask(const M& mask) {
+  check_mask<S>(phiattn::ExponentialKernel<S>(), oracle::exponential(), mask);
+  check_mask<S>(phiattn::PolynomialKernel<S>::taylor(2), oracle::taylor(2), mask);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a kernel sees what a mask shows it, index by index", "[mask]", float, double) {
+  SECTION("all") { check_mask<TestType>(AllKeys()); }
+  SECTION("causal") {
+    for (const Index offset : {-200, -7, 0, 40, 200}) check_mask<TestType>(CausalMask{offset});
+  }
+  SECTION("bands") {
+    for (const auto& [first, last] :
+         {std::pair<Index, Index>{0, 1}, {-7, 1}, {-64, 65}, {3, 3}, {-300, -200}}) {
+      check_mask<TestType>(BandMask{first, last});
+    }
+  }
+  SECTION("one's own") { check_mask<TestType>(JumpingMask()); }
+}
+
+TEST_CASE("a call with a mask says no to what the mask says") {
+  const auto [q, k, v, options, none] = gaussian_problem<float>({4, 4, 3, 2});
+  Matrix<float> out(4, 2);
+  const phiattn::ExponentialKernel<float> softmax;
+  CHECK_THROWS_WITH(phiattn::attention(softmax, q, k, v, out, AllKeys(), {.causality = Causality::causal}),
+                    Catch::Contains("causality"));
+  CHECK_THROWS_WITH(phiattn::attention(softmax, q, k, v, out, AllKeys(), {.query_offset = 1}),
+                    Catch::Contains("query_offset"));
+  CHECK_THROWS_WITH(phiattn::attention(softmax, q, k.topRows(3), v, out, AllKeys()),
+                    Catch::Contains("rows of v: got 4, expected 3"));
+}
