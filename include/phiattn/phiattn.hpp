@@ -74,6 +74,7 @@
 #include <phiattn/attention/linear_core.hpp>
 #include <phiattn/attention/linear_state.hpp>
 #include <phiattn/attention/tiles.hpp>
+#include <phiattn/attention/token_store.hpp>
 #include <phiattn/attention/key_value_cache.hpp>
 #include <phiattn/attention/any_memory.hpp>
 #include <phiattn/attention/attention.hpp>

@@ -4,6 +4,7 @@
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/attention/tiles.hpp>
+#include <phiattn/attention/token_store.hpp>
 #include <phiattn/core/check.hpp>
 
 #include <algorithm>
@@ -11,58 +12,6 @@
 #include <utility>
 
 namespace phiattn::inline PHIATTN_ABI {
-
-namespace detail {
-
-/// Keys, values and log-weights of all tokens so far, as they came, in rows that grow by doubling.
-template <class S>
-class TokenStore {
- public:
-  explicit TokenStore(Index dv) { values_.resize(0, dv); }
-
-  Index size() const { return size_; }
-  Index value_dimension() const { return values_.cols(); }
-  Rows<const S> keys() const { return Rows<const S>(keys_).top(size_); }
-  Rows<const S> values() const { return Rows<const S>(values_).top(size_); }
-  const S* log_weights() const { return log_weights_.data(); }
-
-  void push(const Tokens<S>& tokens) {
-    const Index n = tokens.size();
-    if (n == 0) return;  // of what dimension, nobody knows
-    make_room(n, tokens.k.cols);
-    keys_.middleRows(size_, n) = tokens.k.eigen();
-    values_.middleRows(size_, n) = tokens.v.eigen();
-    if (tokens.log_weights) {
-      std::copy_n(tokens.log_weights, n, log_weights_.data() + size_);
-    } else {
-      log_weights_.segment(size_, n).setZero();
-    }
-    size_ += n;
-  }
-
- private:
-  /// All of it or nothing: what is there is given up once the larger is there.
-  void make_room(Index n, Index d) {
-    if (keys_.cols() == d && size_ + n <= keys_.rows()) return;
-    const Index capacity = std::max(size_ + n, 2 * keys_.rows());
-    Matrix<S> keys(capacity, d), values(capacity, values_.cols());
-    Vector<S> log_weights(capacity);
-    if (size_ > 0) {
-      keys.topRows(size_) = keys_.topRows(size_);
-      values.topRows(size_) = values_.topRows(size_);
-      log_weights.head(size_) = log_weights_.head(size_);
-    }
-    keys_.swap(keys);
-    values_.swap(values);
-    log_weights_.swap(log_weights);
-  }
-
-  Matrix<S> keys_, values_;
-  Vector<S> log_weights_;
-  Index size_ = 0;
-};
-
-}  // namespace detail
 
 /// All keys and values themselves: softmax attention's key-value cache, for any kernel.
 ///
@@ -114,10 +63,7 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
   }
 
   /// `other` is a cache of the same kernel.
-  void absorb(const KeyValueCache& other) {
-    const auto& rows = other.tokens_;
-    tokens_.push({rows.keys(), rows.values(), rows.log_weights(), 0});
-  }
+  void absorb(const KeyValueCache& other) { tokens_.push(other.tokens_.all()); }
 
  private:
   template <Mask M>

@@ -19,7 +19,7 @@ ClusterMemory<S>::ClusterMemory(const Input<double>& centres, const Reparametris
       options_(detail::checked(clusters)),
       codebook_(centres, frame_),
       store_(codebook_.size(), frame_.dimension(), dv),
-      buckets_(static_cast<std::size_t>(centres.rows())) {}
+      buckets_(static_cast<std::size_t>(centres.rows()), detail::TokenStore<S>(dv)) {}
 
 template <detail::ComputeScalar S>
 void ClusterMemory<S>::append_block(const Tokens<S>& tokens) {
@@ -80,7 +80,7 @@ void ClusterMemory<S>::absorb(const ClusterMemory& other) {
   codebook_.check_same(other.codebook_);
   for (std::size_t c = 0; c < buckets_.size(); ++c) {
     store_.summaries().merge(static_cast<Index>(c), other.store_.summaries());
-    buckets_[c].append(other.buckets_[c]);
+    buckets_[c].push(other.buckets_[c].all());
   }
   size_ += other.size_;
 }
@@ -89,7 +89,8 @@ template <detail::ComputeScalar S>
 bool ClusterMemory<S>::add(const detail::ClosureTokens<S>& tokens, Index j, Index c) {
   if (tokens.log_weights[j] == -std::numeric_limits<S>::infinity()) return false;
   store_.summaries().add(c, tokens, j);
-  buckets_[static_cast<std::size_t>(c)].push(tokens.middle(j, 1));
+  const auto token = tokens.middle(j, 1);
+  buckets_[static_cast<std::size_t>(c)].push({token.k, token.v, token.log_weights, 0});
   return true;
 }
 

@@ -57,7 +57,7 @@ class ClusterMemory : public MemoryBase<ClusterMemory<S>, S> {
   ClusterOptions options_;
   detail::Codebook<S> codebook_;
   detail::ClusterStore<S> store_;
-  std::vector<detail::ClusterBucket<S>> buckets_;
+  std::vector<detail::TokenStore<S>> buckets_;  // of each cluster, in the order they came
   Index size_ = 0;
 };
 

@@ -3,6 +3,7 @@
 // How queries read clusters.
 
 #include <phiattn/attention/row_sums.hpp>
+#include <phiattn/attention/token_store.hpp>
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/matrix.hpp>
@@ -46,7 +47,7 @@ class ClusterRead {
  public:
   /// @param before   the summaries before the block
   /// @param buckets  all tokens, those of the block included
-  ClusterRead(const ClusterSummaries<S>& before, const std::vector<ClusterBucket<S>>& buckets,
+  ClusterRead(const ClusterSummaries<S>& before, const std::vector<TokenStore<S>>& buckets,
               const ClusterOptions& options)
       : before_(before), buckets_(buckets), options_(options), clusters_(before.clusters()) {}
 
@@ -185,32 +186,32 @@ class ClusterRead {
     return true;
   }
 
-  static void read_bucket(Rows<const S> x, const ClusterBucket<S>& bucket, const Reader* readers, Index n,
+  static void read_bucket(Rows<const S> x, const TokenStore<S>& bucket, const Reader* readers, Index n,
                           const RowSums<S>& out) {
     if (n == 0) return;
     Workspace::Frame frame;
     const Index m = readers[n - 1].visible;  // the last sees most
     const Rows<S> queries = frame.rows<S>(n, x.cols), scores = frame.rows<S>(n, m);
     for (Index p = 0; p < n; ++p) std::copy_n(x.row(readers[p].row), x.cols, queries.row(p));
-    multiply_transposed<S>(queries, bucket.keys(m), scores);
+    multiply_transposed<S>(queries, bucket.keys().top(m), scores);
     const auto part = RowSums<S>::of(frame, n, out.sums.cols);
     for (Index p = 0; p < n; ++p) {
       Eigen::Map<RowVector<S>> row(scores.row(p), m);
       const Index visible = readers[p].visible;
       row.tail(m - visible).setZero();
       auto seen = row.head(visible);
-      seen += bucket.log_weights(visible).transpose();
+      seen += Eigen::Map<const RowVector<S>>(bucket.log_weights(), visible);
       const S highest = largest(seen);
       exp_shifted(row.head(visible), highest);
       part.normaliser[p] = seen.sum();
       part.log_scale[p] = highest;
     }
-    multiply<S>(scores, bucket.values(m), part.sums);
+    multiply<S>(scores, bucket.values().top(m), part.sums);
     for (Index p = 0; p < n; ++p) combine(out.middle(readers[p].row, 1), part.middle(p, 1));
   }
 
   const ClusterSummaries<S> before_;
-  const std::vector<ClusterBucket<S>>& buckets_;
+  const std::vector<TokenStore<S>>& buckets_;
   const ClusterOptions& options_;
   Index clusters_;
   Index tokens_ = 0;

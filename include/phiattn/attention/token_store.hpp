@@ -1,0 +1,61 @@
+#pragma once
+
+// Tokens that are kept.
+
+#include <phiattn/attention/tokens.hpp>
+#include <phiattn/core/matrix.hpp>
+
+#include <algorithm>
+
+namespace phiattn::inline PHIATTN_ABI::detail {
+
+/// Keys, values and log-weights of all tokens so far, as they came, in rows that grow by doubling.
+template <class S>
+class TokenStore {
+ public:
+  explicit TokenStore(Index dv) { values_.resize(0, dv); }
+
+  Index size() const { return size_; }
+  Index value_dimension() const { return values_.cols(); }
+  Rows<const S> keys() const { return Rows<const S>(keys_).top(size_); }
+  Rows<const S> values() const { return Rows<const S>(values_).top(size_); }
+  const S* log_weights() const { return log_weights_.data(); }
+  Tokens<S> all() const { return {keys(), values(), log_weights(), 0}; }
+
+  void push(const Tokens<S>& tokens) {
+    const Index n = tokens.size();
+    if (n == 0) return;  // of what dimension, nobody knows
+    make_room(n, tokens.k.cols);
+    keys_.middleRows(size_, n) = tokens.k.eigen();
+    values_.middleRows(size_, n) = tokens.v.eigen();
+    if (tokens.log_weights) {
+      std::copy_n(tokens.log_weights, n, log_weights_.data() + size_);
+    } else {
+      log_weights_.segment(size_, n).setZero();
+    }
+    size_ += n;
+  }
+
+ private:
+  /// All of it or nothing: what is there is given up once the larger is there.
+  void make_room(Index n, Index d) {
+    if (keys_.cols() == d && size_ + n <= keys_.rows()) return;
+    const Index capacity = std::max(size_ + n, 2 * keys_.rows());
+    Matrix<S> keys(capacity, d), values(capacity, values_.cols());
+    Vector<S> log_weights(capacity);
+    if (size_ > 0) {
+      keys.topRows(size_) = keys_.topRows(size_);
+      values.topRows(size_) = values_.topRows(size_);
+      log_weights.head(size_) = log_weights_.head(size_);
+    }
+    keys_.swap(keys);
+    values_.swap(values);
+    log_weights_.swap(log_weights);
+  }
+
+  Matrix<S> keys_, values_;
+  Vector<S> log_weights_;
+  Index size_ = 0;
+};
+
+}  // namespace phiattn::inline PHIATTN_ABI::detail
