@@ -115,6 +115,21 @@ concept UniformFeatureMap = FeatureMap<F> && requires {
 
 namespace detail {
 
+/// A map chosen at run time, which says then whether it is uniform.
+template <class F>
+concept UniformAtRunTime = FeatureMap<F> && requires(const F& f) {
+  { f.is_uniform() } -> std::same_as<bool>;
+};
+
+template <FeatureMap F>
+bool is_uniform(const F& map) {
+  if constexpr (UniformAtRunTime<F>) {
+    return map.is_uniform();
+  } else {
+    return UniformFeatureMap<F>;
+  }
+}
+
 /// The features of any map, by whichever name it has them.
 template <FeatureMap F>
 void fill_features(const F& map, Side side, const ConstMatrixRef<typename F::Scalar>& x, Index first,

@@ -2,39 +2,43 @@
 #pragma once
 
 #include <phiattn/attention/attention.hpp>
+#include <phiattn/feature_maps/any.hpp>
 
 #include "support/similarities.hpp"
 
 namespace laws {
 
-template <class F>
-struct MemoryFor {
-  using type = phiattn::KeyValueCache<F>;
-};
-template <phiattn::FeatureMap F>
-struct MemoryFor<F> {
-  using type = phiattn::LinearState<F>;
-};
+/// Of any map, so that what is not the map's own is compiled once: support/case_of.cpp.
+template <class S, class Tag>
+Case<S> case_of_any_map(std::string name, bool positive,
+                        std::function<phiattn::AnyFeatureMap<S, Tag>(Index d)> make,
+                        std::function<oracle::Similarity(Index)> expected);
 
 /// @param make      d -> the similarity under test
 /// @param expected  d -> its formula
 template <class Make, class F = std::invoke_result_t<Make, Index>, class S = typename F::Scalar>
 Case<S> case_of(std::string name, bool positive, Make make,
                 std::function<oracle::Similarity(Index)> expected) {
-  return {std::move(name),
-          positive,
-          phiattn::FeatureMap<F>,
-          std::move(expected),
-          [make](const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
-                 const AttentionOptions& options) {
-            return phiattn::attention(make(q.cols()), q, k, v, out, options);
-          },
-          [make](const Input<S>& q, const Input<S>& k, const AttentionOptions& options) {
-            return phiattn::attention_weights(make(q.cols()), q, k, options);
-          },
-          [make](Index d, Index dv, const AttentionOptions& options) {
-            return Memory<S>(typename MemoryFor<F>::type(make(d), dv, options));
-          }};
+  if constexpr (phiattn::FeatureMap<F>) {
+    return case_of_any_map<S, typename F::Kind>(
+        std::move(name), positive, [make](Index d) { return phiattn::any_feature_map(make(d)); },
+        std::move(expected));
+  } else {
+    return {std::move(name),
+            positive,
+            false,
+            std::move(expected),
+            [make](const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
+                   const AttentionOptions& options) {
+              return phiattn::attention(make(q.cols()), q, k, v, out, options);
+            },
+            [make](const Input<S>& q, const Input<S>& k, const AttentionOptions& options) {
+              return phiattn::attention_weights(make(q.cols()), q, k, options);
+            },
+            [make](Index d, Index dv, const AttentionOptions& options) {
+              return Memory<S>(phiattn::KeyValueCache<F>(make(d), dv, options));
+            }};
+  }
 }
 
 /// @param needs_dimension  whether it refuses d = 0

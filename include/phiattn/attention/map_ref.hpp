@@ -17,7 +17,7 @@ struct MapRef {
 
   template <FeatureMap F>
   static MapRef of(const F& map) {
-    return {&map, map.feature_dimension(), UniformFeatureMap<F>,
+    return {&map, map.feature_dimension(), is_uniform(map),
             [](const void* any, Side side, Rows<const S> x, Index first, Rows<S> values, S* log_scale) {
               fill_features(*static_cast<const F*>(any), side, x.eigen(), first,
                             {values.eigen(), Eigen::Map<Vector<S>>(log_scale, values.rows)});
