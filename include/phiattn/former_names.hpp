@@ -3,7 +3,7 @@
 // What maps and kernels were asked for up to version 0.1, still taken in its place: one name for each side and kind.
 // Included by similarity.hpp alone.
 
-#include <phiattn/core/matrix.hpp>
+#include <phiattn/feature_block.hpp>
 
 #include <type_traits>
 

@@ -17,6 +17,7 @@
 #include <phiattn/core/output.hpp>
 #include <phiattn/core/random.hpp>
 
+#include <phiattn/feature_block.hpp>
 #include <phiattn/similarity.hpp>
 #include <phiattn/former_names.hpp>
 #include <phiattn/former_calls.hpp>

@@ -9,6 +9,7 @@
 // that nothing overflows.
 
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/feature_block.hpp>
 
 #include <cmath>
 #include <concepts>
@@ -20,21 +21,6 @@ struct LogKernelTag {};
 struct SignedKernelTag {};
 struct LogFeatureMapTag {};
 struct SignedFeatureMapTag {};
-
-/// Which of the two a feature map is given. cosFormer takes both alike, a reparametrised map does not.
-enum class Side { queries, keys };
-
-/// Where the features of n tokens go: values (n, m) and one log-scale a token (n).
-template <class S>
-struct FeatureBlock {
-  MatrixRef<S> values;
-  VectorRef<S> log_scale;
-
-  Index rows() const { return values.rows(); }
-  FeatureBlock middle(Index first, Index n) {
-    return {values.middleRows(first, n), log_scale.segment(first, n)};
-  }
-};
 
 namespace detail {
 

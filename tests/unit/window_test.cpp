@@ -109,9 +109,10 @@ TEST_CASE("a window and what is behind it have one scale, whoever was told it") 
   check_scale(Windowed(8, LinearState(elu, kDv, {.scale = 4}), {.scale = 4}), 4);
   check_scale(Windowed(8, LinearState(elu, kDv)), 1);  // the far memory's own default
   using Cache = KeyValueCache<ExponentialKernel<double>>;
-  const auto says = Catch::Contains("scale: got 2.0") && Catch::Contains("expected 4.0");
-  CHECK_THROWS_WITH(Windowed(8, LinearState(elu, kDv, {.scale = 4}), {.scale = 2}), says);
-  CHECK_THROWS_WITH(Windowed(8, Cache({}, kDv, {.scale = 4}), {.scale = 2}), says);
+  CHECK_THROWS_WITH(Windowed(8, LinearState(elu, kDv, {.scale = 4}), {.scale = 2}),
+                    Catch::Contains("scale: got 2.0") && Catch::Contains("expected 4.0"));
+  CHECK_THROWS_WITH(Windowed(8, Cache({}, kDv, {.scale = 4}), {.scale = 2}),
+                    Catch::Contains("scale: got 2.0") && Catch::Contains("expected 4.0"));
   // A cache settles its scale with the first token, and the window with it.
   Windowed late(8, Cache({}, kDv), {.scale = 2});
   CHECK_THROWS_WITH(late.append(k, v), Catch::Contains("scale: got 2.0") && Catch::Contains("expected 0.5"));
