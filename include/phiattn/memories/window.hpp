@@ -131,6 +131,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
     Workspace::Frame frame;
+    leave(std::max<Index>(0, near_.size() - window_));  // those that an exception kept
     const Index n = queries.size();
     const Index held = near_.size();
     near_.push(tokens);
