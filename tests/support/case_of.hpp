@@ -8,7 +8,7 @@
 
 namespace laws {
 
-/// Of any map, so that what is not the map's own is compiled once: support/case_of.cpp.
+/// Of any map, so that what is not the map's own is compiled once: laws/any_map_cases.cpp.
 template <class S, class Tag>
 Case<S> case_of_any_map(std::string name, bool positive,
                         std::function<phiattn::AnyFeatureMap<S, Tag>(Index d)> make,

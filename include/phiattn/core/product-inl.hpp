@@ -126,13 +126,32 @@ void multiply_add(Rows<const S> a, Rows<const S> b, Rows<S> out, Index diagonal)
   Product<S>{out.rows, a.cols, out.cols, strided(a), strided(b), strided(out), true, diagonal}.run();
 }
 
+/// out (n) <- b (n, k) x (k), N rows of b at a time, so that no sum waits for itself.
+template <class S>
+void dot_rows(const S* x, Rows<const S> b, S* out) {
+  using P = Packet<S>;
+  const Index whole = b.cols / kPacket<S> * kPacket<S>;
+  in_steps<8>(b.rows, 1, [&]<int N>(Index j) {
+    const S* const row = b.row(j);
+    P sums[N];
+    unroll<N>([&](auto r) PHIATTN_INLINE { sums[r] = pset1<P>(S(0)); });
+    for (Index l = 0; l < whole; l += kPacket<S>) {
+      const P factor = ploadu<P>(x + l);
+      unroll<N>([&](auto r)
+                    PHIATTN_INLINE { sums[r] = pmadd(factor, ploadu<P>(row + r * b.stride + l), sums[r]); });
+    }
+    unroll<N>([&](auto r) PHIATTN_INLINE {
+      S sum = predux(sums[r]);
+      for (Index l = whole; l < b.cols; ++l) sum += x[l] * row[r * b.stride + l];
+      out[j + r] = sum;
+    });
+  });
+}
+
 template <class S>
 void multiply_transposed(Rows<const S> a, Rows<const S> b, Rows<S> out, Index diagonal) {
   if (a.rows < Product<S>::kFewRows) {  // too few for the packing to pay
-    for (Index i = 0; i < a.rows; ++i) {
-      const Eigen::Map<const Vector<S>> row(a.row(i), a.cols);
-      Eigen::Map<Vector<S>>(out.row(i), out.cols).noalias() = b.eigen() * row;
-    }
+    for (Index i = 0; i < a.rows; ++i) dot_rows(a.row(i), b, out.row(i));
     return;
   }
   Product<S>{out.rows,     a.cols, out.cols,    strided(a), transposed(b),
