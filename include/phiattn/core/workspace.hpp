@@ -29,14 +29,20 @@ class Workspace {
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
+ private:
+  /// The block in use, how much of it is, and how much of all.
+  struct Top {
+    std::size_t block = 0, used = 0, all = 0;
+  };
+
+ public:
   /// What is taken between its construction and its end: given back as one, the last frame first.
   class Frame {
    public:
-    Frame() : workspace_(of_this_thread()), block_(workspace_.block_), used_(workspace_.used_) {}
+    Frame() : workspace_(of_this_thread()), before_(workspace_.top_) {}
     ~Frame() {
-      workspace_.block_ = block_;
-      workspace_.used_ = used_;
-      if (block_ == 0 && used_ == 0) workspace_.join();
+      workspace_.top_ = before_;
+      if (before_.all == 0) workspace_.join();
     }
     Frame(const Frame&) = delete;
     Frame& operator=(const Frame&) = delete;
@@ -60,7 +66,7 @@ class Workspace {
 
    private:
     Workspace& workspace_;
-    std::size_t block_, used_;
+    Top before_;
   };
 
   /// What comes next in memory, fetched by the loops in between.
@@ -68,6 +74,7 @@ class Workspace {
 
  private:
   static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kLeast = 16384;
 
   struct Free {
     void operator()(std::byte* data) const { ::operator delete (data, std::align_val_t{kLine}); }
@@ -81,39 +88,33 @@ class Workspace {
 
   std::byte* take(std::size_t bytes) {
     bytes = (bytes + kLine - 1) / kLine * kLine;
-    while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].size) {
-      ++block_;
-      used_ = 0;
+    while (top_.block < blocks_.size() && top_.used + bytes > blocks_[top_.block].size) {
+      ++top_.block;
+      top_.used = 0;
     }
-    if (block_ == blocks_.size()) blocks_.push_back(fresh(std::max(bytes, total())));
-    return blocks_[block_].data.get() + std::exchange(used_, used_ + bytes);
+    if (top_.block == blocks_.size()) blocks_.push_back(fresh(std::max(bytes, kLeast)));
+    top_.all += bytes;
+    most_ = std::max(most_, top_.all);
+    return blocks_[top_.block].data.get() + std::exchange(top_.used, top_.used + bytes);
   }
 
-  /// Nothing is in use: all that it took in one block, if there is memory for that.
+  /// Nothing is in use: as much as it ever took, in one block, if there is memory for that.
   void join() noexcept {
     if (blocks_.size() < 2) return;
-    const std::size_t size = total();
-    Block one = fresh(size, std::nothrow);
-    if (!one.data) return;
     blocks_.clear();
-    blocks_.push_back(std::move(one));  // into the room that is there
+    Block one = fresh(most_, std::nothrow);
+    if (one.data) blocks_.push_back(std::move(one));  // into the room that is there
   }
 
   template <class... NoThrow>
   static Block fresh(std::size_t size, NoThrow... nothrow) {
-    auto* data = static_cast<std::byte*>(::operator new(size, std::align_val_t{kLine}, nothrow...));
+    auto* data = static_cast<std::byte*>(::operator new (size, std::align_val_t{kLine}, nothrow...));
     return {std::unique_ptr<std::byte, Free>(data), size};
   }
 
-  std::size_t total() const {
-    std::size_t sum = 0;
-    for (const Block& block : blocks_) sum += block.size;
-    return sum;
-  }
-
   std::vector<Block> blocks_;
-  std::size_t block_ = 0;  // in use, and how much of it
-  std::size_t used_ = 0;
+  Top top_;
+  std::size_t most_ = 0;
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI
