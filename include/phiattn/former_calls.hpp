@@ -48,17 +48,17 @@ class FormerFeatureCalls {
   template <FormerlyCalled##Kind F = Derived>                                                          \
   [[deprecated("phiattn: call features(Side::queries, x, first, block)")]] void name##_query_features( \
       const ConstMatrixRef<S>& x, Index first, MatrixRef<S> values, VectorRef<S> log_scale) const {    \
-    fill_features<F>(static_cast<const F&>(*this), Side::queries, x, first, {values, log_scale});   \
+    fill_features<F>(static_cast<const F&>(*this), Side::queries, x, first, {values, log_scale});      \
   }                                                                                                    \
   template <FormerlyCalled##Kind F = Derived>                                                          \
   [[deprecated("phiattn: call features(Side::keys, x, first, block)")]] void name##_key_features(      \
       const ConstMatrixRef<S>& x, Index first, MatrixRef<S> values, VectorRef<S> log_scale) const {    \
-    fill_features<F>(static_cast<const F&>(*this), Side::keys, x, first, {values, log_scale});      \
+    fill_features<F>(static_cast<const F&>(*this), Side::keys, x, first, {values, log_scale});         \
   }                                                                                                    \
   template <FormerlyCalledAlike<Kind##FeatureMapTag> F = Derived>                                      \
   [[deprecated("phiattn: call features(side, x, first, block)")]] void name##_features(                \
       const ConstMatrixRef<S>& x, MatrixRef<S> values, VectorRef<S> log_scale) const {                 \
-    fill_features<F>(static_cast<const F&>(*this), Side::keys, x, 0, {values, log_scale});          \
+    fill_features<F>(static_cast<const F&>(*this), Side::keys, x, 0, {values, log_scale});             \
   }
 
   PHIATTN_FORMER_CALLS(Log, log)

@@ -71,7 +71,7 @@ class HadamardColumn {
 
   template <int R, Step How>
   void passes(Index stride, const S* from, const S* diagonal) const {
-      using P = Packet<S>;
+    using P = Packet<S>;
     for (Index block = 0; block < size_; block += R * stride) {
       for (Index first = block; first < block + stride; ++first) {
         P rows[R];
@@ -125,4 +125,4 @@ Matrix<S> HadamardRows<S>::matrix() const {
   return transposed.transpose();
 }
 
-}  // namespace phiattn::detail
+}  // namespace phiattn::inline PHIATTN_ABI::detail
