@@ -11,9 +11,9 @@
 
 namespace phiattn::inline PHIATTN_ABI {
 
-/// Makes a memory of a `Derived` that is a BlockModel: overloads, checks, blocks, positions and the scale. All parts of
-/// what is checked are checked before anything is changed; append and advance then take one block after the other, and
-/// size() says how many tokens were taken, should one throw.
+/// Makes a memory of a `Derived` that is a BlockModel: overloads, checks, blocks, positions and the scale. Shapes are
+/// checked before anything is changed; append and advance then take one block after the other, and size() says how many
+/// tokens were taken, should a model throw.
 template <class Derived, detail::ComputeScalar S_>
 class MemoryBase {
  public:
