@@ -4,6 +4,8 @@
 # PHIATTN_ABI_NUMBER of core/abi.hpp under the flags of this build, read out of an object file.
 function(phiattn_abi_number result)
   set(probe ${PROJECT_BINARY_DIR}/phiattn_abi/probe.o)
+  set(CMAKE_TRY_COMPILE_CONFIGURATION ${CMAKE_BUILD_TYPE})
+  get_directory_property(options COMPILE_OPTIONS)
   try_compile(worked
     SOURCE_FROM_CONTENT probe.cpp "
       #include <phiattn/core/abi.hpp>
@@ -13,6 +15,7 @@ function(phiattn_abi_number result)
                             '0' + n / 100 % 10, '0' + n / 10 % 10, '0' + n % 10, '.', 0};
       int main(int argc, char**) { return probe[argc]; }"
     CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${PROJECT_SOURCE_DIR}/include"
+    COMPILE_DEFINITIONS ${options}
     LINK_LIBRARIES Eigen3::Eigen
     CXX_STANDARD 20
     COPY_FILE ${probe}

@@ -36,13 +36,16 @@ template <detail::ComputeScalar S_>
 class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
  public:
   using S = S_;
+  static constexpr Order kOrder = Order::sequence;  // it may be one of those
 
   // That M is another type comes first: whether this one is a memory is what is being asked.
   template <class M>
   requires(!std::same_as<M, AnyMemory>) &&
       BlockModel<M>&& Memory<M>&& std::same_as<typename M::Scalar, S> AnyMemory(
-          M memory)  // implicit: it stands for its memory
-      : model_(std::make_unique<Model<M>>(std::move(memory))) {}
+          M memory) {  // implicit: it stands for its memory
+    this->follow(memory);
+    model_ = std::make_unique<Model<M>>(std::move(memory));
+  }
 
   AnyMemory(const AnyMemory& other) : Base(other), model_(other.model_->clone()) {}
   AnyMemory(AnyMemory&&) noexcept = default;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <optional>
 
 namespace phiattn::inline PHIATTN_ABI {
 
@@ -145,7 +146,8 @@ requires(!detail::Tagged<M>) AttentionStatus
   detail::check_equal("size of the memory", memory.size(), "an empty one", 0);
   if (options.scale) detail::fail_argument("scale: it belongs to the memory; construct the memory with it");
   detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
-  detail::check_keys_and_values(k, v, k.cols(), memory.value_dimension());
+  detail::check_keys_and_values(k, v, std::optional<Index>(memory.dimension()).value_or(k.cols()),
+                                memory.value_dimension());
   detail::check_output(out, q, k, v);
   M filled = memory;
   return detail::attend(filled, q, k, v, out, options);

@@ -65,6 +65,7 @@ class MemoryBase {
     detail::check_equal("rows of q", q.rows(), "rows of k", k.rows());
     check_tokens(k, v, options.log_weights);
     detail::check_output(out, q, k, v);
+    out.check_apart_from("log_weights", options.log_weights);
     self().settle(k.cols());
     const Index position = place(options.first);
     detail::RowResults<S> results(out);
@@ -81,19 +82,30 @@ class MemoryBase {
     const std::optional<Index> theirs = other.dimension();
     if (theirs) {
       check_dimension("dimension d of the other memory", *theirs);
-      self().settle(*theirs);
-      const std::optional<double> scale = self().scale();
+      std::optional<double> scale = self().scale();
+      if (!std::optional<Index>(self().dimension())) {
+        Derived settled = self();  // empty
+        settled.settle(*theirs);
+        scale = settled.scale();
+      }
       const std::optional<double> their_scale = other.scale();
       if (scale && their_scale && *scale != *their_scale) {
         detail::fail_argument("merge: the memories differ in scale");
       }
     }
+    if (theirs) self().settle(*theirs);
     self().absorb(other);
     next_ = std::max(next_, other.next_);
   }
 
  protected:
   static constexpr Index kBlockRows = 64;
+
+  /// Goes on where another memory stood.
+  template <class M>
+  void follow(const MemoryBase<M, S_>& other) {
+    next_ = other.next_;
+  }
 
   ~MemoryBase() = default;
   MemoryBase() = default;
@@ -137,6 +149,9 @@ class MemoryBase {
     Loops::read(Model::of(const_cast<Derived&>(self())), q, detail::countable(first), results);
     return results.finish();
   }
+
+  template <class Other, detail::ComputeScalar Scalar_>
+  friend class MemoryBase;
 
   Index next_ = 0;  // position of the next token
 };

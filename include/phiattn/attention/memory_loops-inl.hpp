@@ -18,6 +18,22 @@ class FetchAhead {
   FetchAhead& operator=(const FetchAhead&) = delete;
 };
 
+/// What a model takes moves the next position on, whether it throws or not.
+template <class S>
+class Progress {
+ public:
+  Progress(const ModelRef<S>& model, Index position, Index& next)
+      : model_(model), position_(position - model.size(model.memory)), next_(next) {}
+  ~Progress() { next_ = position_ + model_.size(model_.memory); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+ private:
+  const ModelRef<S>& model_;
+  Index position_;
+  Index& next_;
+};
+
 template <class S>
 Tokens<S> MemoryLoops<S>::load(Workspace::Frame& frame, const Input<S>& keys, const Input<S>& values,
                                const Input<S>& log_weights, Index first, S root_scale, Rows<S> k) {
@@ -46,8 +62,8 @@ void MemoryLoops<S>::append(const ModelRef<S>& model, const Input<S>& k, const I
     Tokens<S> tokens = load(frame, k, v, log_weights, first, model.root_scale, frame.rows<S>(n, k.cols()));
     tokens.first = position + first;
     const FetchAhead ahead({k.span(first + n, n), v.span(first + n, n)});
+    const Progress<S> progress(model, tokens.first, next);
     model.append(model.memory, tokens);
-    next = tokens.first + n;
   }
 }
 
@@ -81,8 +97,8 @@ void MemoryLoops<S>::advance(const ModelRef<S>& model, const Input<S>& q, const 
     const auto out = RowSums<S>::of(frame, n, model.value_dimension);
     const FetchAhead ahead(
         {k.span(first + n, n), q.span(first + n, n), v.span(first + n, n), results.span(first, n)});
+    const Progress<S> progress(model, tokens.first, next);
     results.add(model.advance(model.memory, {both.middle(n, n), tokens.first}, tokens, out));
-    next = tokens.first + n;
     results.take(first, out);
   }
 }

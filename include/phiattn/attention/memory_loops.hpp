@@ -16,6 +16,7 @@ struct ModelRef {
   void* memory;
   Index value_dimension, block_rows;
   S root_scale;
+  Index (*size)(const void*);
   void (*append)(void*, const Tokens<S>&);
   AttentionStatus (*read)(const void*, const Queries<S>&, const RowSums<S>&);
   AttentionStatus (*advance)(void*, const Queries<S>&, const Tokens<S>&, const RowSums<S>&);
@@ -26,6 +27,7 @@ struct ModelRef {
             model.value_dimension(),
             model.block_rows(),
             static_cast<S>(std::sqrt(std::optional<double>(model.scale()).value_or(1))),
+            [](const void* m) { return static_cast<const M*>(m)->size(); },
             [](void* m, const Tokens<S>& tokens) { static_cast<M*>(m)->append_block(tokens); },
             [](const void* m, const Queries<S>& queries, const RowSums<S>& out) {
               return static_cast<const M*>(m)->read_block(queries, out);

@@ -64,6 +64,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   /// and stays so. Keeps n_q (dv + 2) numbers, what is behind, until it meets the rest.
   AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
                                 Index first) const {
+    this->check_dimension("columns of k", k.cols());
     Windowed settled = *this;
     settled.settle(k.cols());
     const Far& empty = settled.far_;
@@ -139,7 +140,8 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
     // Row t sees one token leave if the window is full by then.
     const Index before = std::min(window_ - held, n);
     const auto far = RowSums<S>::of(frame, n, value_dimension());
-    AttentionStatus status = far_.read_block(queries.middle(0, before), far.middle(0, before));
+    AttentionStatus status;
+    if (before > 0) status = far_.read_block(queries.middle(0, before), far.middle(0, before));
     for (Index first = before, rows; first < n; first += rows) {
       rows = std::min(near_.run(0, n - first), far_.block_rows());
       status.add(
@@ -155,7 +157,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   void absorb(const Windowed& other) {
     detail::check_equal("window of the other memory", other.window_, "window of this one", window_);
     if (!other.dimension_) return;
-    if (other.near_.size() == window_) {
+    if (other.near_.size() >= window_) {
       leave(near_.size());
       far_.merge(other.far_);
     }

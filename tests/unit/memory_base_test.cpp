@@ -1,0 +1,112 @@
+// The outside of memories: what is refused before anything changes, what goes on after an exception, and that any memory
+// goes on where the one stood that it was made of.
+#include <phiattn/analysis/error.hpp>
+#include <phiattn/attention/any_memory.hpp>
+#include <phiattn/feature_maps/cosformer.hpp>
+#include <phiattn/feature_maps/elu.hpp>
+#include <phiattn/memories/window.hpp>
+
+#include <memory>
+#include <stdexcept>
+
+#include "support/catch.hpp"
+#include "support/problem.hpp"
+
+using namespace phiattn;
+using laws::gaussian;
+using laws::kSeed;
+
+namespace {
+
+constexpr Index kD = 4;
+constexpr Index kDv = 3;
+
+/// cosFormer that throws when it comes to its n-th block.
+class ThrowingFeatures : public SignedFeatureMapBase<ThrowingFeatures, double> {
+ public:
+  explicit ThrowingFeatures(int blocks) : blocks_(std::make_shared<int>(blocks)) {}
+  Index dimension() const { return kD; }
+  Index feature_dimension() const { return map_.feature_dimension(); }
+  void features(Side side, const ConstMatrixRef<double>& x, Index first, FeatureBlock<double> block) const {
+    if (--*blocks_ == 0) throw std::runtime_error("no more");
+    map_.features(side, x, first, block);
+  }
+
+ private:
+  CosformerFeatures<double> map_{kD, 200};
+  std::shared_ptr<int> blocks_;
+};
+
+Matrix<double> some(Index rows, Index cols, std::uint64_t seed) {
+  return gaussian<double>(rows, cols, kSeed + seed).cwiseAbs();
+}
+
+}  // namespace
+
+TEST_CASE("attention with a memory of another dimension is refused, from one side and from both") {
+  const Matrix<double> q = some(20, 6, 0), k = some(20, 6, 1), v = some(20, kDv, 2);
+  Matrix<double> out = Matrix<double>::Zero(20, kDv);
+  const Windowed window(4, LinearState(EluFeatures<double>(kD), kDv));
+  for (const Causality causality : {Causality::none, Causality::causal}) {
+    const AttentionOptions options{.causality = causality};
+    const auto says = [](const std::exception& e) {
+      return std::string(e.what()).find("columns of k: got 6, expected 4") != std::string::npos;
+    };
+    CHECK_THROWS_MATCHES(attention(window, q, k, v, out, options), std::invalid_argument,
+                         Catch::Predicate<std::invalid_argument>(says));
+    CHECK_THROWS_MATCHES(attention(AnyMemory<double>(window), q, k, v, out, options), std::invalid_argument,
+                         Catch::Predicate<std::invalid_argument>(says));
+  }
+  CHECK(out.isZero(0));
+}
+
+TEST_CASE("any memory goes on where the memory stood that it was made of") {
+  const Matrix<double> q = some(40, kD, 0), k = some(40, kD, 1), v = some(40, kDv, 2);
+  LinearState state(CosformerFeatures<double>(kD, 100), kDv);
+  state.append(k, v);
+  AnyMemory<double> any(state);
+  CHECK(any.advance(q, k, v) == state.advance(q, k, v));
+  CHECK(any.advance(q, k, v) == state.advance(q, k, v));
+}
+
+TEST_CASE("after a map has thrown, a memory goes on from the tokens that it took") {
+  const Matrix<double> q = some(200, kD, 0), k = some(200, kD, 1), v = some(200, kDv, 2);
+  for (const Index window : {0, 5, 70}) {
+    for (const int blocks : {1, 2, 3}) {
+      CAPTURE(kSeed, window, blocks);
+      Windowed memory(window, LinearState(ThrowingFeatures(blocks), kDv));
+      const Windowed due_at_first(window, LinearState(CosformerFeatures<double>(kD, 200), kDv));
+      CHECK_THROWS_AS(memory.append(k, v), std::runtime_error);
+      const Index taken = memory.size();
+      REQUIRE(taken <= 200);
+      // As one that was given just these.
+      auto due = due_at_first;
+      due.append(k.topRows(taken), v.topRows(taken));
+      const Index rest = 200 - taken;
+      const Matrix<double> out = memory.advance(q.bottomRows(rest), k.bottomRows(rest), v.bottomRows(rest));
+      CHECK(maximal_error(out, due.advance(q.bottomRows(rest), k.bottomRows(rest), v.bottomRows(rest))) <
+            1e-9);
+      CHECK(memory.size() == 200);
+    }
+  }
+}
+
+TEST_CASE("a window that an exception left too full loses nothing in a merge") {
+  const Matrix<double> k = some(60, kD, 1), v = some(60, kDv, 2);
+  Windowed late(5, LinearState(ThrowingFeatures(2), kDv));
+  late.append(k.topRows(30), v.topRows(30));
+  CHECK_THROWS_AS(late.append(k.bottomRows(30), v.bottomRows(30)), std::runtime_error);
+  Windowed all(5, LinearState(ThrowingFeatures(1000), kDv));
+  all.append(k.topRows(10), v.topRows(10));
+  const Index before = all.size() + late.size();
+  all.merge(late);
+  CHECK(all.size() == before);
+}
+
+TEST_CASE("an output on the log-weights is refused") {
+  const Matrix<double> q = some(200, kD, 0), k = some(200, kD, 1), v = some(200, kDv, 2);
+  Matrix<double> packed = Matrix<double>::Zero(200, kDv);
+  LinearState state(EluFeatures<double>(kD), kDv);
+  CHECK_THROWS_AS(state.advance(q, k, v, packed, {.log_weights = packed.col(0)}), std::invalid_argument);
+  CHECK(state.size() == 0);
+}
