@@ -8,7 +8,7 @@ namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Numbers of type S that stay in the first-level cache: 32 KiB.
 template <class S>
-inline constexpr Index kStackScratch = Index{32768} / static_cast<Index>(sizeof(S));
+inline constexpr Index kCacheScratch = Index{32768} / static_cast<Index>(sizeof(S));
 
 /// Calls use(scratch) with an uninitialised (rows, cols) matrix.
 template <class S, class Use>

@@ -79,10 +79,10 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
   Index feature_dimension() const { return parts_->landmarks.rows(); }
   double default_scale(Index) const { return scale_; }
 
-  /// Some tokens at a time, so that their similarities fit the stack.
+  /// Some tokens at a time, so that their similarities stay in the cache.
   void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
     const Index m = feature_dimension();
-    const Index together = std::max<Index>(1, detail::kStackScratch<S> / m);
+    const Index together = std::max<Index>(1, detail::kCacheScratch<S> / m);
     for (Index begin = 0; begin < x.rows(); begin += together) {
       const Index n = std::min(together, x.rows() - begin);
       detail::with_scratch<S>(n, m, [&](Eigen::Map<Matrix<S>> a) {

@@ -47,10 +47,10 @@ class Reparametrised : public FeatureMapBase<Reparametrised<Map>, typename Map::
   Index feature_dimension() const { return map_.feature_dimension(); }
   double default_scale(Index) const { return scale_; }
 
-  /// Some tokens at a time, so that x' fits the stack.
+  /// Some tokens at a time, so that x' stays in the cache.
   void features(Side given, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) const {
     const detail::ScaledSide<S>& side = given == Side::queries ? sides_->query : sides_->key;
-    const Index together = std::max<Index>(1, detail::kStackScratch<S> / (2 * x.cols()));
+    const Index together = std::max<Index>(1, detail::kCacheScratch<S> / (2 * x.cols()));
     for (Index begin = 0; begin < x.rows(); begin += together) {
       const Index n = std::min(together, x.rows() - begin);
       detail::with_scratch<S>(2 * n, x.cols(), [&](Eigen::Map<Matrix<S>> scratch) {

@@ -47,7 +47,7 @@ class SketchedPolynomial : public SignedFeatureMapBase<Derived, S> {
   void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
     const Index n = degree(), d = dimension_, own = n + 1 + d;
     const Index columns = own + derived().scratch_columns();
-    const Index together = std::max<Index>(1, detail::kStackScratch<S> / columns);
+    const Index together = std::max<Index>(1, detail::kCacheScratch<S> / columns);
     for (Index begin = 0; begin < x.rows(); begin += together) {
       const Index count = std::min(together, x.rows() - begin);
       detail::with_scratch<S>(count, columns, [&](Eigen::Map<Matrix<S>> scratch) {

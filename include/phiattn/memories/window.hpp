@@ -118,7 +118,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
   void append_block(const Tokens<S>& tokens) {
     near_.push(tokens);
-    leave(std::max<Index>(0, near_.size() - window_));
+    leave_window();
   }
 
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
@@ -132,7 +132,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
     Workspace::Frame frame;
-    leave(std::max<Index>(0, near_.size() - window_));  // those that an exception kept
+    leave_window();  // those that an exception kept
     const Index n = queries.size();
     const Index held = near_.size();
     near_.push(tokens);
@@ -162,7 +162,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
       far_.merge(other.far_);
     }
     near_.push(other.near_);
-    leave(std::max<Index>(0, near_.size() - window_));
+    leave_window();
   }
 
  private:
@@ -197,6 +197,9 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
       near_.drop(rows);
     }
   }
+
+  /// Those beyond the window leave it.
+  void leave_window() { leave(std::max<Index>(0, near_.size() - window_)); }
 
   static constexpr Index kNearTile = 128;
 
