@@ -3,9 +3,13 @@
 #include <phiattn/analysis/error.hpp>
 #include <phiattn/attention/linear_state.hpp>
 #include <phiattn/feature_maps/cosformer.hpp>
+#include <phiattn/memories/cluster_memory.hpp>
+#include <phiattn/memories/forgetful_memory.hpp>
+#include <phiattn/memories/gaussian_closure.hpp>
 #include <phiattn/memories/window.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "support/catch.hpp"
@@ -65,8 +69,80 @@ TEMPLATE_TEST_CASE("log-weights go through a causal call as they do through appe
                        {.log_weights = log_weights.segment(t, n)});
       }
       CHECK(error(out, due) <= 1);
-      CHECK(memory.size() == kTokens);
+      CHECK(memory.size() == kTokens - kTokens / 5);
     }
+  }
+}
+
+TEMPLATE_TEST_CASE("padding is to drop the tokens, before, inside and behind a window", "[laws]", float,
+                   double) {
+  using S = TestType;
+  constexpr S kNot = -std::numeric_limits<S>::infinity();
+  // Which tokens do not exist: alternate ones, runs, the first, the last, all but one, all.
+  const auto patterns = std::vector<std::function<bool(Index)>>{
+      [](Index j) { return j % 2 == 0; },       [](Index j) { return j / 9 % 2 == 1; },
+      [](Index j) { return j < 40; },           [](Index j) { return j >= 90; },
+      [](Index j) { return j != kTokens / 2; }, [](Index) { return true; },
+      [](Index j) { return j % 13 < 11; }};
+  const auto problem = positive_problem<S>();
+  const auto check_padding = [&](const auto& empty) {
+    for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
+      const auto& missing = patterns[pattern];
+      auto [q, k, v, options, weights] = problem;
+      q = q.cwiseAbs();  // else a single key may share no feature with a query
+      k = k.cwiseAbs();
+      weights = gaussian<S>(kTokens, 1, kSeed + 3);
+      for (Index j = 0; j < kTokens; ++j) {
+        if (!missing(j)) continue;
+        weights(j) = kNot;
+        k.row(j).setConstant(std::numeric_limits<S>::quiet_NaN());
+        v.row(j).setConstant(std::numeric_limits<S>::infinity());
+      }
+      // Token by token: those that exist advance, the others only read, beside the last that exists.
+      Matrix<S> due(kTokens, kValues);
+      auto dropped = empty;
+      Index count = 0;
+      for (Index t = 0; t < kTokens; ++t) {
+        if (missing(t)) {
+          due.row(t) = dropped.read(q.row(t), std::max<Index>(count - 1, 0));
+        } else {
+          dropped.append(k.row(t), v.row(t), weights.segment(t, 1));
+          due.row(t) = dropped.read(q.row(t), count++);
+        }
+      }
+      for (const Index block : {1, 6, 50, 130}) {
+        CAPTURE(kSeed, pattern, block);
+        auto advanced = empty, appended = empty;
+        Matrix<S> out(kTokens, kValues);
+        for (Index t = 0; t < kTokens; t += block) {
+          const Index n = std::min(block, kTokens - t);
+          advanced.advance(q.middleRows(t, n), k.middleRows(t, n), v.middleRows(t, n), out.middleRows(t, n),
+                           {.log_weights = weights.segment(t, n)});
+          appended.append(k.middleRows(t, n), v.middleRows(t, n), weights.segment(t, n));
+        }
+        const double tolerance = std::is_same_v<S, float> ? 2e-5 : 1e-12;
+        CHECK(phiattn::maximal_error(out, due) < tolerance);
+        CHECK(phiattn::maximal_error(advanced.read(q, count), dropped.read(q, count)) < tolerance);
+        CHECK(phiattn::maximal_error(appended.read(q, count), dropped.read(q, count)) < tolerance);
+        CHECK(advanced.size() == count);
+        CHECK(appended.size() == count);
+      }
+    }
+  };
+  const auto plain = phiattn::Reparametrisation::shift(phiattn::Vector<double>::Zero(kDimension),
+                                                       phiattn::Vector<double>::Zero(kDimension));
+  const phiattn::Matrix<double> centres = gaussian<double>(6, kDimension, kSeed + 9);
+  const phiattn::ClusterMemory<S> clusters(centres, plain, kValues, {.top = 2});
+  const phiattn::GaussianClosure<S> closure(kDimension, kValues);
+  check_padding(cosformer_state<S>());
+  check_padding(clusters);
+  check_padding(closure);
+  for (const Index window : {0, 2, 8, 70}) {
+    CAPTURE(window);
+    check_padding(phiattn::Windowed(window, cosformer_state<S>()));
+    check_padding(phiattn::Windowed(window, clusters));
+    check_padding(phiattn::Windowed(window, closure));
+    check_padding(phiattn::Windowed(window, phiattn::ForgetfulMemory<S>(kValues)));
   }
 }
 

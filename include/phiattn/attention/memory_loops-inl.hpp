@@ -34,22 +34,27 @@ class Progress {
   Index& next_;
 };
 
+/// Calls take(first, n, exist) for each run of tokens that all exist or all do not, in order.
+template <class S, class Take>
+void in_runs(const Tokens<S>& tokens, const Take& take) {
+  const auto exists = [&](Index j) { return tokens.log_weight(j) != -std::numeric_limits<S>::infinity(); };
+  for (Index first = 0, end; first < tokens.size(); first = end) {
+    const bool exist = exists(first);
+    end = tokens.log_weights ? first + 1 : tokens.size();
+    while (end < tokens.size() && exists(end) == exist) ++end;
+    take(first, end - first, exist);
+  }
+}
+
 template <class S>
 Tokens<S> MemoryLoops<S>::load(Workspace::Frame& frame, const Input<S>& keys, const Input<S>& values,
                                const Input<S>& log_weights, Index first, S root_scale, Rows<S> k) {
   const Index n = k.rows;
   keys.load(first, root_scale, k);
-  const Rows<S> v = frame.rows<S>(n, values.cols());
-  if (!log_weights) return {k, values.rows_at(first, v), nullptr, 0};
+  const Rows<const S> v = values.rows_at(first, frame.rows<S>(n, values.cols()));
+  if (!log_weights) return {k, v, nullptr, 0};
   const Rows<S> weights = frame.rows<S>(n, 1);
   log_weights.as_column().load(first, S(1), weights);
-  values.load(first, S(1), v);
-  // A key of weight -inf does not exist, whatever it holds.
-  for (Index j = 0; j < n; ++j) {
-    if (weights(j, 0) != -std::numeric_limits<S>::infinity()) continue;
-    std::fill_n(k.row(j), k.cols, S(0));
-    std::fill_n(v.row(j), v.cols, S(0));
-  }
   return {k, v, weights.data, 0};
 }
 
@@ -59,11 +64,15 @@ void MemoryLoops<S>::append(const ModelRef<S>& model, const Input<S>& k, const I
   for (Index first = 0; first < k.rows(); first += model.block_rows) {
     Workspace::Frame frame;
     const Index n = std::min(model.block_rows, k.rows() - first);
-    Tokens<S> tokens = load(frame, k, v, log_weights, first, model.root_scale, frame.rows<S>(n, k.cols()));
-    tokens.first = position + first;
+    const Tokens<S> tokens =
+        load(frame, k, v, log_weights, first, model.root_scale, frame.rows<S>(n, k.cols()));
     const FetchAhead ahead({k.span(first + n, n), v.span(first + n, n)});
-    const Progress<S> progress(model, tokens.first, next);
-    model.append(model.memory, tokens);
+    in_runs(tokens, [&](Index begin, Index count, bool exist) {
+      if (!exist) return;
+      const Progress<S> progress(model, position, next);
+      model.append(model.memory, tokens.middle(begin, count).at(position));
+      position += count;
+    });
   }
 }
 
@@ -91,14 +100,28 @@ void MemoryLoops<S>::advance(const ModelRef<S>& model, const Input<S>& q, const 
     const Index n = std::min(model.block_rows, q.rows() - first);
     // Queries lie behind their keys, for maps that take both alike.
     const Rows<S> both = frame.rows<S>(2 * n, q.cols());
-    Tokens<S> tokens = load(frame, k, v, log_weights, first, model.root_scale, both.top(n));
-    tokens.first = position + first;
+    const Tokens<S> tokens = load(frame, k, v, log_weights, first, model.root_scale, both.top(n));
+    const Rows<const S> queries = both.middle(n, n);
     q.load(first, model.root_scale, both.middle(n, n));
     const auto out = RowSums<S>::of(frame, n, model.value_dimension);
     const FetchAhead ahead(
         {k.span(first + n, n), q.span(first + n, n), v.span(first + n, n), results.span(first, n)});
-    const Progress<S> progress(model, tokens.first, next);
-    results.add(model.advance(model.memory, {both.middle(n, n), tokens.first}, tokens, out));
+    in_runs(tokens, [&](Index begin, Index count, bool exist) {
+      const Rows<const S> some = queries.middle(begin, count);
+      const RowSums<S> sums = out.middle(begin, count);
+      if (exist) {
+        const Progress<S> progress(model, position, next);
+        results.add(
+            model.advance(model.memory, {some, position}, tokens.middle(begin, count).at(position), sums));
+        position += count;
+      } else {
+        // Beside the last key that exists they stand, each of them.
+        for (Index t = 0; t < count; ++t) {
+          results.add(
+              model.read(model.memory, {some.middle(t, 1), std::max<Index>(next - 1, 0)}, sums.middle(t, 1)));
+        }
+      }
+    });
     results.take(first, out);
   }
 }

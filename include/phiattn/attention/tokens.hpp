@@ -12,7 +12,8 @@ namespace phiattn::inline PHIATTN_ABI {
 /// What may come with the keys and values of an append or advance: `append(k, v, {.log_weights = w, .first = 100})`.
 template <detail::ComputeScalar S>
 struct TokenOptions {
-  /// (n_k), one a key: it counts exp(log_weight) times, and one of -inf does not exist. Default: 0.
+  /// (n_k), one a key: it counts exp(log_weight) times. One of -inf does not exist, whatever it holds: it has no position
+  /// and no place in a window, and its query stands beside the last key that exists. Default: 0.
   Input<S> log_weights = {};
 
   /// Position of the first of these tokens. Default: behind the last that came.
@@ -20,7 +21,7 @@ struct TokenOptions {
 };
 
 /// A block of tokens as a memory's insides see it: keys (n, d) and values (n, dv) in the compute type, keys times
-/// sqrt(scale). A key of log-weight -inf comes with zeros.
+/// sqrt(scale). All exist: none has log-weight -inf.
 template <class S>
 struct Tokens {
   Rows<const S> k, v;
@@ -33,6 +34,7 @@ struct Tokens {
     return {k.middle(begin, n), v.middle(begin, n), log_weights ? log_weights + begin : nullptr,
             first + begin};
   }
+  Tokens at(Index position) const { return {k, v, log_weights, position}; }
 };
 
 /// A block of queries (n, d), times sqrt(scale).

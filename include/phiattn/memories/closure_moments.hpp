@@ -156,7 +156,7 @@ class ClosureMoments {
     const Index m = tokens.size();
     for (Index j = 0; j < m; ++j) {
       count_.add(static_cast<double>(tokens.log_counts[j]));
-      hull_.add(tokens.log_counts[j], tokens.value(j));
+      hull_.add(tokens.value(j));
     }
     const Eigen::Map<const Vector<S>> weights(of.weights, m);
     const S sum = normaliser_ + weights.sum();
@@ -274,7 +274,7 @@ class ClosureMoments {
       if (out.is_nothing(t)) continue;
       out.row(t) += value_mean_;
       if (!options_.clamp) continue;
-      for (; tokens && seen < visible(t); ++seen) hull.add(tokens->log_counts[seen], tokens->value(seen));
+      for (; tokens && seen < visible(t); ++seen) hull.add(tokens->value(seen));
       if (hull.clamp(out.row(t))) ++status.clamped_rows;
     }
     return status;

@@ -85,8 +85,8 @@ class ValueHull {
       : lowest_(RowVector<S>::Constant(dv, std::numeric_limits<S>::infinity())), highest_(-lowest_) {}
 
   template <class Row>
-  void add(S log_weight, const Row& v) {
-    if (lowest_.size() == 0 || log_weight == -std::numeric_limits<S>::infinity()) return;
+  void add(const Row& v) {
+    if (lowest_.size() == 0) return;
     lowest_ = lowest_.cwiseMin(v);
     highest_ = highest_.cwiseMax(v);
   }

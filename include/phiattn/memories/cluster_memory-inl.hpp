@@ -62,14 +62,13 @@ AttentionStatus ClusterMemory<S>::advance_block(const Queries<S>& queries, const
   const auto framed = frame_.queries(frame, queries.q);
   const Index* nearest = codebook_.nearest(frame, keys.k);
   const auto after = detail::ClusterSummaries<S>::of(frame, n, d, dv_);
-  auto* const stored = frame.numbers<Index>(n);
   for (Index j = 0; j < n; ++j) {
-    stored[j] = add(keys, j, nearest[j]) ? nearest[j] : detail::kNotStored;
+    add(keys, j, nearest[j]);
     after.copy(j, nearest[j], store);
   }
   size_ += n;
   detail::ClusterRead<S> read(before, buckets_, options_);
-  read.see_tokens(n, stored, after);
+  read.see_tokens(n, nearest, after);
   read.run(framed.x, out);
   framed.finish(out);
   return {};
@@ -86,12 +85,10 @@ void ClusterMemory<S>::absorb(const ClusterMemory& other) {
 }
 
 template <detail::ComputeScalar S>
-bool ClusterMemory<S>::add(const detail::ClosureTokens<S>& tokens, Index j, Index c) {
-  if (tokens.log_weights[j] == -std::numeric_limits<S>::infinity()) return false;
+void ClusterMemory<S>::add(const detail::ClosureTokens<S>& tokens, Index j, Index c) {
   store_.summaries().add(c, tokens, j);
   const auto token = tokens.middle(j, 1);
   buckets_[static_cast<std::size_t>(c)].push({token.k, token.v, token.log_weights, 0});
-  return true;
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI

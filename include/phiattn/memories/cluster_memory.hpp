@@ -48,8 +48,7 @@ class ClusterMemory : public MemoryBase<ClusterMemory<S>, S> {
   void absorb(const ClusterMemory& other);
 
  private:
-  /// A key of weight 0 does not exist: whether it does.
-  bool add(const detail::ClosureTokens<S>& tokens, Index j, Index c);
+  void add(const detail::ClosureTokens<S>& tokens, Index j, Index c);
 
   detail::TokenFrame<S> frame_;
   Index block_rows_;

@@ -37,9 +37,6 @@ inline const ClusterOptions& checked(const ClusterOptions& options) {
   return options;
 }
 
-/// In place of the cluster of a token that does not exist.
-inline constexpr Index kNotStored = -1;
-
 /// One block of queries x (n, d). Token j of the block, once it is in, leaves its cluster of[j] as row j of `after` says:
 /// row t of the block sees each cluster as the last of the tokens <= t left it, or as it was before.
 template <class S>
@@ -65,9 +62,7 @@ class ClusterRead {
     Row row{frame.numbers<S>(clusters_), frame.numbers<Index>(clusters_), frame.numbers<Index>(clusters_),
             frame.numbers<Index>(clusters_), 0};
     std::fill_n(row.coming, clusters_, Index{0});
-    for (Index j = 0; j < tokens_; ++j) {
-      if (of_[j] != kNotStored) ++row.coming[of_[j]];
-    }
+    for (Index j = 0; j < tokens_; ++j) ++row.coming[of_[j]];
     for (Index c = 0; c < clusters_; ++c) row.current[c] = c;
 
     // Which rows read a cluster, and how many of its tokens.
@@ -79,7 +74,7 @@ class ClusterRead {
     out.set_nothing();
     bool any_rest = false;
     for (Index t = 0; t < n; ++t) {
-      if (t < tokens_ && of_[t] != kNotStored) {
+      if (t < tokens_) {
         row.current[of_[t]] = clusters_ + t;
         --row.coming[of_[t]];
       }

@@ -57,7 +57,6 @@ class TokenFrame {
     return framed;
   }
 
-  /// Those of log-weight -inf keep it.
   ClosureTokens<S> keys(Workspace::Frame& frame, const Tokens<S>& tokens) const {
     const Index n = tokens.size();
     const Rows<S> y = frame.rows<S>(n, tokens.k.cols);
