@@ -41,7 +41,7 @@ struct Product {
   /// The part of the sums over [first, first + kDepth).
   Product block(Index first) const {
     Product part = *this;
-    part.k = std::min(kDepth, k - first);
+    part.k = (std::min)(kDepth, k - first);
     part.a = a.at(0, first);
     part.b = b.at(first, 0);
     part.add = add || first > 0;

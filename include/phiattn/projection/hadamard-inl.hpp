@@ -108,11 +108,11 @@ void HadamardRows<S>::project(Rows<const S> x, Rows<S> out) const {
   const HadamardColumn<S> transformed(y, size_);
   std::fill(column + cols_ * kTokens, column + size_ * kTokens, S(0));
   for (Index t = 0; t < x.rows; t += kTokens) {
-    const Index n = std::min(kTokens, x.rows - t);
+    const Index n = (std::min)(kTokens, x.rows - t);
     pack<S>({x.row(t), 1, x.stride}, cols_, n, kTokens, column);
     for (Index first = 0; first < rows(); first += size_) {
       transformed.transform(column, signs_.data() + 3 * first, factors_.data() + first);
-      unpack<S>(y, std::min(size_, rows() - first), n, {out.row(t) + first, 1, out.stride});
+      unpack<S>(y, (std::min)(size_, rows() - first), n, {out.row(t) + first, 1, out.stride});
     }
   }
 }
