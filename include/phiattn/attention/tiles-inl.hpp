@@ -8,6 +8,7 @@
 #include <phiattn/core/product.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 
 namespace phiattn::inline PHIATTN_ABI::detail {
@@ -149,7 +150,7 @@ void TiledAttention<S>::take_rows(const Tile& tile, Index t, Index n_k, Index fi
   // Stores of packets may alias whatever lies in memory: strides are better kept in registers.
   const Index cols = padded<S>(n_k), stride = tile.weights.stride;
   S* const rows = tile.weights.row(t);
-  P top[N], sum[N];
+  P top[std::size_t{N}], sum[std::size_t{N}];
   unroll<N>([&](auto r) PHIATTN_INLINE {
     top[r] = pset1<P>(kNothing<S>);
     sum[r] = pset1<P>(S(0));

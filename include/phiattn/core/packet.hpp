@@ -5,6 +5,7 @@
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/rows.hpp>
 
+#include <cstddef>
 #include <type_traits>
 #include <utility>
 
@@ -52,7 +53,7 @@ EIGEN_ALWAYS_INLINE void unroll(std::integer_sequence<int, I...>, const Step& st
 }
 
 /// step(0) ... step(N - 1) with constants: what it writes to an array of packets stays in registers, whatever the
-/// optimisation level.
+/// optimisation level. The bound of that array is to be std::size_t{N}: gcc warns of an int (-Wsign-conversion).
 template <int N, class Step>
 EIGEN_ALWAYS_INLINE void unroll(const Step& step) {
   unroll(std::make_integer_sequence<int, N>{}, step);
