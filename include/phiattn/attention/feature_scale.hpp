@@ -13,6 +13,8 @@
 #include <limits>
 #include <type_traits>
 
+PHIATTN_HUSH_BEGIN
+
 namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// The scale of positive maps: one logarithm for each feature, c_i = max_j b_i(k_j). The state then holds sums over
@@ -204,3 +206,5 @@ class PerFeatureScale {
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail
+
+PHIATTN_HUSH_END

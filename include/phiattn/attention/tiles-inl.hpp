@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <limits>
 
+PHIATTN_HUSH_BEGIN
+
 namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Rows of a tile that some keys are hidden from are taken so many together, over the keys that any of them sees.
@@ -210,3 +212,5 @@ void TiledAttention<S>::raise(const RowSums<S>& out, Index t, S log_scale) {
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail
+
+PHIATTN_HUSH_END

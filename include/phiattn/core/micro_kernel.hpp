@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstddef>
 
+PHIATTN_HUSH_BEGIN
+
 namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// An operand of a product as it lies in memory.
@@ -126,3 +128,5 @@ void unpack(const S* packed, Index depth, Index cols, Strided<S> b) {
 #pragma GCC diagnostic pop
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail
+
+PHIATTN_HUSH_END

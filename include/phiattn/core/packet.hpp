@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+PHIATTN_HUSH_BEGIN
+
 namespace phiattn::inline PHIATTN_ABI::detail {
 
 using Eigen::internal::PacketBlock;
@@ -80,3 +82,5 @@ struct Eigen::internal::functor_traits<phiattn::detail::FlushedExp<S>> {
 
 /// On the lambdas given to unroll(): inline even where the compiler would rather not.
 #define PHIATTN_INLINE __attribute__((always_inline))
+
+PHIATTN_HUSH_END
