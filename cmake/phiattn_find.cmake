@@ -14,7 +14,7 @@ function(phiattn_find package)
     endif()
   endforeach()
 
-  # find_package is given no version, for none accepts both Eigen 3.4 and 5, or both Catch2 2.13 and 3.
+  # find_package is given no version, for none accepts both Catch2 2.13 and 3.
   # SOURCE_SUBDIR names no folder, so that what is fetched is added below, outside `all` and our install.
   FetchContent_Declare(${package}
     GIT_REPOSITORY ${arg_REPOSITORY}

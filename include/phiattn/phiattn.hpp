@@ -4,6 +4,9 @@
 
 // clang-format off
 #include <phiattn/core/abi.hpp>
+
+PHIATTN_HUSH_BEGIN  // for those who included Eigen before
+
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/rows.hpp>
 #include <phiattn/core/check.hpp>
@@ -114,4 +117,4 @@
 
 #include <phiattn/version.hpp>
 
-// clang-format on
+PHIATTN_HUSH_END

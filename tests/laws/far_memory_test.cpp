@@ -52,6 +52,7 @@ Problem<S> weighted_problem() {
 /// The keys that exist, at which alone the definition is to look.
 template <class S>
 Problem<S> without_absent(const Problem<S>& problem) {
+  if (problem.log_weights.size() == 0) return problem;
   std::vector<Index> present;
   for (Index j = 0; j < problem.log_weights.size(); ++j) {
     if (problem.log_weights(j) != kLogOfZero<S>) present.push_back(j);

@@ -65,7 +65,7 @@ inline std::optional<Index> features_within(const UnitMoments& unit, double d, d
   // One block of h units has the variance (w - c)/h + c, several have that of a whole one divided by their number.
   const double w = unit.variance;
   const double c = unit.covariance;
-  double units = std::max(1.0, std::ceil((w - c) / (budget - c)));
+  double units = (std::max)(1.0, std::ceil((w - c) / (budget - c)));
   if (c != 0 && units > d) units = d * std::ceil((w + (d - 1) * c) / d / budget);
   const double features = units * static_cast<double>(unit.features);
   if (!(features <= static_cast<double>(kMaxFeatureDimension))) return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<Index> monomials_within(Index first_degree, double d, double large
   for (Index n = 0; monomials <= static_cast<double>(kMaxFeatureDimension); ++n) {
     if (n > 0) monomials *= (d + static_cast<double>(n)) / static_cast<double>(n);
     if (monomials > static_cast<double>(kMaxFeatureDimension)) break;
-    if (n >= first_degree && std::max(error(n, -largest), error(n, largest)) <= tolerance)
+    if (n >= first_degree && (std::max)(error(n, -largest), error(n, largest)) <= tolerance)
       return static_cast<Index>(std::llround(monomials));
   }
   return std::nullopt;

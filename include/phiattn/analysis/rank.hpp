@@ -66,7 +66,7 @@ class SpectrumOf {
     if (!dense.allFinite()) detail::fail_argument("weights: got an entry that is not finite");
     values_ = detail::singular_values<S>(dense);
     tolerance_ =
-        static_cast<double>(std::max(dense.rows(), dense.cols())) * std::numeric_limits<S>::epsilon();
+        static_cast<double>((std::max)(dense.rows(), dense.cols())) * std::numeric_limits<S>::epsilon();
   }
 
   /// (min(n_q, n_k)), descending

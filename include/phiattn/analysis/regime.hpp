@@ -56,8 +56,8 @@ class RegimeOf {
     const double product = data.q.colwise().mean().dot(data.k.colwise().mean());
     query_norm_ = std::sqrt(mean_square(data.q));
     key_norm_ = std::sqrt(mean_square(data.k));
-    sum_norm_ = std::sqrt(std::max(0.0, squares + 2 * product));
-    difference_norm_ = std::sqrt(std::max(0.0, squares - 2 * product));
+    sum_norm_ = std::sqrt((std::max)(0.0, squares + 2 * product));
+    difference_norm_ = std::sqrt((std::max)(0.0, squares - 2 * product));
     keys_ = detail::calibration_rows<S>("rows of k", k);
     look_at(q, data);
   }
@@ -143,7 +143,7 @@ class RegimeOf {
 
   void look_at(const Input<S>& q, const detail::CalibrationData<S>& data) {
     offset_ = data.k.rows() - data.q.rows();
-    const Index count = std::min(options_.queries, data.q.rows());
+    const Index count = (std::min)(options_.queries, data.q.rows());
     for (Index s = 0; s < count; ++s) {
       const Index query = (2 * s + 1) * data.q.rows() / (2 * count);
       if (sight(query) > 0) positions_.push_back(query);

@@ -76,7 +76,7 @@ inline double orthogonal_covariance(double x, double d) {
   for (double k = 0; k < 2 || std::abs(power) > kNegligible * largest || k < std::abs(argument); ++k) {
     const double term = kummer ? power * rho : power * (rho - 1);
     sum += term;
-    largest = std::max(largest, std::abs(term));
+    largest = (std::max)(largest, std::abs(term));
     power *= argument / (k + 1);
     rho *= kummer ? (k - d / 2) / (k + d / 2) : (d + k) / (d + 2 * k);
   }
@@ -134,7 +134,7 @@ inline double variance_of_mean(const UnitMoments& unit, double units, double d) 
   const double whole = std::floor(units / d) * d;
   const double rest = units - whole;
   const double partners = (whole * (d - 1) + rest * (rest - 1)) / units;
-  return std::max(0.0, (unit.variance + (partners == 0 ? 0 : partners * unit.covariance)) / units);
+  return (std::max)(0.0, (unit.variance + (partners == 0 ? 0 : partners * unit.covariance)) / units);
 }
 
 }  // namespace detail

@@ -32,7 +32,7 @@ AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Inpu
   const Index position = countable(options.query_offset.value_or(n_k - n_q));
   const Index before = std::clamp<Index>(-offset, 0, n_q);
   const Index past = std::clamp<Index>(offset, 0, n_k);
-  const Index pairs = std::min(n_q - before, n_k - past);
+  const Index pairs = (std::min)(n_q - before, n_k - past);
   const Index after = before + pairs;
   AttentionStatus status = memory.read(q.slice(0, before), out.slice(0, before), position);
   memory.append(k.slice(0, past), v.slice(0, past));

@@ -9,8 +9,11 @@
 #include <phiattn/core/prefetch.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <type_traits>
+
+PHIATTN_HUSH_BEGIN
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
@@ -37,7 +40,7 @@ class PerFeatureScale {
     P finite = pset1<P>(S(0));  // NaN once it met one that is not
     P rise = pset1<P>(S(0));
     in_steps<4>(b.cols, kPacket<S>, [&]<int N>(Index i) {
-      P top[N], remnant[N];
+      P top[std::size_t{N}], remnant[std::size_t{N}];
       unroll<N>([&](auto p) PHIATTN_INLINE {
         top[p] = ploadu<P>(log_.data() + i + p * kPacket<S>);
         remnant[p] = pset1<P>(S(0));
@@ -100,7 +103,7 @@ class PerFeatureScale {
     S* const rows = keys.values.data;
     const S* const shifts = keys.log_scale;
     in_steps<4>(keys.values.cols, kPacket<S>, [&]<int N>(Index i) {
-      P scale[N], sum[N];
+      P scale[std::size_t{N}], sum[std::size_t{N}];
       unroll<N>([&](auto p) PHIATTN_INLINE {
         scale[p] = ploadu<P>(log_.data() + i + p * kPacket<S>);
         sum[p] = ploadu<P>(normaliser.data() + i + p * kPacket<S>);
@@ -152,7 +155,7 @@ class PerFeatureScale {
   void weigh_rows(Index t, const FeatureRows<S>& queries, const Vector<S>& normaliser, S* normaliser_out,
                   Prefetch& ahead) const {
     using P = Packet<S>;
-    P top[Rows * Packets], sum[Rows * Packets];
+    P top[std::size_t{Rows * Packets}], sum[std::size_t{Rows * Packets}];
     unroll<Rows * Packets>([&](auto s) PHIATTN_INLINE {
       top[s] = pset1<P>(kNothing<S>);
       sum[s] = pset1<P>(S(0));
@@ -175,7 +178,7 @@ class PerFeatureScale {
     };
     each([&](auto s, const S* x, const P& c, const P&)
              PHIATTN_INLINE { top[s] = pmax(top[s], padd(ploadu<P>(x), c)); });
-    S shift[Rows];
+    S shift[std::size_t{Rows}];
     unroll<Rows>([&](auto r) PHIATTN_INLINE {
       P highest = top[r * Packets];
       unroll<Packets - 1>([&](auto p) PHIATTN_INLINE { highest = pmax(highest, top[r * Packets + p + 1]); });
@@ -203,3 +206,5 @@ class PerFeatureScale {
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail
+
+PHIATTN_HUSH_END

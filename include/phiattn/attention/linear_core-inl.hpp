@@ -79,7 +79,7 @@ void LinearCore<Scale>::advance(const MapRef<S>& map, const Queries<S>& queries,
   add_log_weights(tokens, keys);
   Prefetch& ahead = Workspace::of_this_thread().ahead;
   for (Index begin = 0; begin < n; begin += kBlock) {
-    const Index rows = std::min(kBlock, n - begin);
+    const Index rows = (std::min)(kBlock, n - begin);
     advance_block(features_of_q.middle(begin, rows), keys.middle(begin, rows), tokens.v.middle(begin, rows),
                   out.middle(begin, rows), ahead);
   }

@@ -30,7 +30,7 @@ class LinearState : public MemoryBase<LinearState<Map>, typename Map::Scalar> {
   LinearState(Map map, Index dv, const AttentionOptions& options = {})
       : map_(std::move(map)),
         scale_(detail::checked_scale<S>(options, map_.default_scale(map_.dimension()))),
-        chunk_(std::min(detail::checked_chunk(options), largest_chunk(map_.feature_dimension()))),
+        chunk_((std::min)(detail::checked_chunk(options), largest_chunk(map_.feature_dimension()))),
         core_(map_.feature_dimension(), dv) {}
 
   const Map& map() const { return map_; }

@@ -95,7 +95,7 @@ class MemoryBase {
     }
     if (theirs) self().settle(*theirs);
     self().absorb(other);
-    next_ = std::max(next_, other.next_);
+    next_ = (std::max)(next_, other.next_);
   }
 
  protected:

@@ -63,7 +63,7 @@ void MemoryLoops<S>::append(const ModelRef<S>& model, const Input<S>& k, const I
                             const Input<S>& log_weights, Index position, Index& next) {
   for (Index first = 0; first < k.rows(); first += model.block_rows) {
     Workspace::Frame frame;
-    const Index n = std::min(model.block_rows, k.rows() - first);
+    const Index n = (std::min)(model.block_rows, k.rows() - first);
     const Tokens<S> tokens =
         load(frame, k, v, log_weights, first, model.root_scale, frame.rows<S>(n, k.cols()));
     const FetchAhead ahead({k.span(first + n, n), v.span(first + n, n)});
@@ -81,7 +81,7 @@ void MemoryLoops<S>::read(const ModelRef<S>& model, const Input<S>& q, Index pos
                           RowResults<S>& results) {
   for (Index first = 0; first < q.rows(); first += model.block_rows) {
     Workspace::Frame frame;
-    const Index n = std::min(model.block_rows, q.rows() - first);
+    const Index n = (std::min)(model.block_rows, q.rows() - first);
     const Rows<S> queries = frame.rows<S>(n, q.cols());
     q.load(first, model.root_scale, queries);
     const auto out = RowSums<S>::of(frame, n, model.value_dimension);
@@ -97,7 +97,7 @@ void MemoryLoops<S>::advance(const ModelRef<S>& model, const Input<S>& q, const 
                              RowResults<S>& results) {
   for (Index first = 0; first < q.rows(); first += model.block_rows) {
     Workspace::Frame frame;
-    const Index n = std::min(model.block_rows, q.rows() - first);
+    const Index n = (std::min)(model.block_rows, q.rows() - first);
     // Queries lie behind their keys, for maps that take both alike.
     const Rows<S> both = frame.rows<S>(2 * n, q.cols());
     const Tokens<S> tokens = load(frame, k, v, log_weights, first, model.root_scale, both.top(n));
@@ -118,7 +118,7 @@ void MemoryLoops<S>::advance(const ModelRef<S>& model, const Input<S>& q, const 
         // Beside the last key that exists they stand, each of them.
         for (Index t = 0; t < count; ++t) {
           results.add(
-              model.read(model.memory, {some.middle(t, 1), std::max<Index>(next - 1, 0)}, sums.middle(t, 1)));
+              model.read(model.memory, {some.middle(t, 1), (std::max<Index>)(next - 1, 0)}, sums.middle(t, 1)));
         }
       }
     });

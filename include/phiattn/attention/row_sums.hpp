@@ -55,7 +55,7 @@ void combine(const RowSums<S>& into, const RowSums<S>& from) {
       into.log_scale[i] = from.log_scale[i];
       continue;
     }
-    const S top = std::max(into.log_scale[i], from.log_scale[i]);
+    const S top = (std::max)(into.log_scale[i], from.log_scale[i]);
     const S kept = detail::flushed_exp(into.log_scale[i] - top);
     const S added = detail::flushed_exp(from.log_scale[i] - top);
     into.row(i) = kept * into.row(i) + added * from.row(i);

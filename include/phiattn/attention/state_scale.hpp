@@ -45,14 +45,14 @@ class PerStateScale {
 
   explicit PerStateScale(Index /*m*/) {}
 
-  void survey(const FeatureRows<S>& keys) { raised_ = std::max(log_, keys.log_scales().maxCoeff()); }
+  void survey(const FeatureRows<S>& keys) { raised_ = (std::max)(log_, keys.log_scales().maxCoeff()); }
 
   bool admits(const FeatureRows<S>& /*queries*/, const FeatureRows<S>& keys) const {
     if (!all_finite<S>(keys.values) || !(largest(keys.log_scales()) < std::numeric_limits<S>::infinity())) {
       return false;
     }
     // The scale only grows along the rows: the first row decides.
-    return raised_ - std::max(log_, keys.log_scale[0]) <= kSafeGap<S>;
+    return raised_ - (std::max)(log_, keys.log_scale[0]) <= kSafeGap<S>;
   }
 
   void raise(Matrix<S>& sums, Vector<S>& normaliser) {
@@ -86,7 +86,7 @@ class PerStateScale {
   }
 
   void merge(const PerStateScale& other, Matrix<S>& sums, Vector<S>& normaliser) {
-    raised_ = std::max(log_, other.log_);
+    raised_ = (std::max)(log_, other.log_);
     raise(sums, normaliser);
   }
   S weight_of(const PerStateScale& other, Index /*i*/) const { return decay(other.log_, log_); }

@@ -8,7 +8,10 @@
 #include <phiattn/core/product.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
+
+PHIATTN_HUSH_BEGIN
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
@@ -34,13 +37,13 @@ struct TiledAttention<S>::Tile {
 template <class S>
 void TiledAttention<S>::attend(Rows<const S> queries, Index first, const RowSums<S>& out) const {
   Workspace::Frame frame;
-  const Index n_q = queries.rows, all = keys_.k.rows(), n = std::min(tile_, all);
+  const Index n_q = queries.rows, all = keys_.k.rows(), n = (std::min)(tile_, all);
   auto* seen = frame.numbers<KeyRange>(n_q);
   KeyRange any{all, 0};
   for (Index t = 0; t < n_q; ++t) {
     seen[t] = mask_.keys(first + t, all);
     if (seen[t].begin >= seen[t].end) continue;
-    any = {std::min(any.begin, seen[t].begin), std::max(any.end, seen[t].end)};
+    any = {(std::min)(any.begin, seen[t].begin), (std::max)(any.end, seen[t].end)};
   }
   const Tile tile{queries,
                   seen,
@@ -51,7 +54,7 @@ void TiledAttention<S>::attend(Rows<const S> queries, Index first, const RowSums
                   frame.numbers<S>(n_q)};
   out.set_nothing();
   for (Index key = any.begin; key < any.end; key += tile_) {
-    const Index n_k = std::min(tile_, any.end - key);
+    const Index n_k = (std::min)(tile_, any.end - key);
     const Rows<S> room = tile.tokens.top(n_k);
     if (keys_.factor != S(1)) keys_.k.load(key, keys_.factor, room);
     const Rows<const S> tokens = keys_.factor != S(1) ? Rows<const S>(room) : keys_.k.rows_at(key, room);
@@ -63,7 +66,7 @@ template <class S>
 AttentionStatus TiledAttention<S>::attend(const Input<S>& q, S query_factor, RowResults<S> results) const {
   for (Index first = 0; first < q.rows(); first += tile_) {
     Workspace::Frame frame;
-    const Rows<S> queries = frame.rows<S>(std::min(tile_, q.rows() - first), q.cols());
+    const Rows<S> queries = frame.rows<S>((std::min)(tile_, q.rows() - first), q.cols());
     q.load(first, query_factor, queries);
     const auto out = RowSums<S>::of(frame, queries.rows, keys_.v.cols());
     attend(queries, first, out);
@@ -81,7 +84,7 @@ void TiledAttention<S>::take_tile(const Tile& tile, Rows<const S> tokens, Rows<c
   for (Index t = 0; t < n_q; ++t) {
     const KeyRange keys = tile.keys(t, first_key, n_k);
     whole = whole && keys == KeyRange{0, n_k};
-    diagonal = std::max(diagonal, keys.end - 1 - t);
+    diagonal = (std::max)(diagonal, keys.end - 1 - t);
   }
   fill_similarities(tile, tokens, first_key, whole);
   if (kernel_.positive) {
@@ -109,11 +112,11 @@ void TiledAttention<S>::fill_similarities(const Tile& tile, Rows<const S> tokens
   const Index n_q = tile.queries.rows, n_k = tokens.rows;
   const Index together = whole ? n_q : kernel_.positive ? kTileStep : 1;
   for (Index t = 0; t < n_q; t += together) {
-    const Index rows = std::min(together, n_q - t);
+    const Index rows = (std::min)(together, n_q - t);
     KeyRange any{n_k, 0};
     for (Index r = t; r < t + rows; ++r) {
       const KeyRange keys = tile.keys(r, first_key, n_k);
-      if (keys.begin < keys.end) any = {std::min(any.begin, keys.begin), std::max(any.end, keys.end)};
+      if (keys.begin < keys.end) any = {(std::min)(any.begin, keys.begin), (std::max)(any.end, keys.end)};
     }
     const Index cols = any.end - any.begin;
     if (cols <= 0) continue;
@@ -149,7 +152,7 @@ void TiledAttention<S>::take_rows(const Tile& tile, Index t, Index n_k, Index fi
   // Stores of packets may alias whatever lies in memory: strides are better kept in registers.
   const Index cols = padded<S>(n_k), stride = tile.weights.stride;
   S* const rows = tile.weights.row(t);
-  P top[N], sum[N];
+  P top[std::size_t{N}], sum[std::size_t{N}];
   unroll<N>([&](auto r) PHIATTN_INLINE {
     top[r] = pset1<P>(kNothing<S>);
     sum[r] = pset1<P>(S(0));
@@ -186,7 +189,7 @@ void TiledAttention<S>::take_row(const Tile& tile, Index t, Index n_k, Index fir
   S tile_scale = tile.tile_log_scale[t];
   if (keys_.log_weights) {
     const Eigen::Map<const RowVector<S>> log_weights(keys_.log_weights + first_key + keys.begin, n);
-    const S heaviest = std::max(log_weights.maxCoeff(), kNothing<S>);
+    const S heaviest = (std::max)(log_weights.maxCoeff(), kNothing<S>);
     if (heaviest == kNothing<S>) {
       row.setZero();
       return;
@@ -209,3 +212,5 @@ void TiledAttention<S>::raise(const RowSums<S>& out, Index t, S log_scale) {
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail
+
+PHIATTN_HUSH_END

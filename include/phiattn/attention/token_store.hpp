@@ -40,7 +40,7 @@ class TokenStore {
   /// All of it or nothing: what is there is given up once the larger is there.
   void make_room(Index n, Index d) {
     if (keys_.cols() == d && size_ + n <= keys_.rows()) return;
-    const Index capacity = std::max(size_ + n, 2 * keys_.rows());
+    const Index capacity = (std::max)(size_ + n, 2 * keys_.rows());
     Matrix<S> keys(capacity, d), values(capacity, values_.cols());
     Vector<S> log_weights(capacity);
     if (size_ > 0) {

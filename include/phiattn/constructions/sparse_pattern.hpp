@@ -87,7 +87,7 @@ std::vector<SparseRow<S>> sparse_rows(const Input<S>& target) {
       }
       if (a > 0) {
         sparse.columns.push_back(j);
-        least = std::min(least, a);
+        least = (std::min)(least, a);
       }
     }
     const std::string what = std::string("nonzeros of the target's row ").append(std::to_string(i));
@@ -232,7 +232,7 @@ PatternError pattern_error(const SparsePatternOf<S>& pattern, const std::type_id
   S log_leakage = -std::numeric_limits<S>::infinity();
   for (Index i = 0; i < target.rows(); ++i) {
     if (i % kChunk == 0) {
-      scores.resize(std::min(kChunk, target.rows() - i), target.rows());
+      scores.resize((std::min)(kChunk, target.rows() - i), target.rows());
       detail::multiply_transposed<S>(pattern.queries.middleRows(i, scores.rows()), pattern.keys, scores);
     }
     auto row = scores.row(i % kChunk);
@@ -243,8 +243,8 @@ PatternError pattern_error(const SparsePatternOf<S>& pattern, const std::type_id
       row(j) = -std::numeric_limits<S>::infinity();
     }
     const Vector<S> difference = at_nonzeros - sparse.log_ratios;
-    ratio = std::max(ratio, difference.maxCoeff() - difference.minCoeff());
-    log_leakage = std::max(log_leakage, row.maxCoeff() - at_nonzeros.minCoeff());
+    ratio = (std::max)(ratio, difference.maxCoeff() - difference.minCoeff());
+    log_leakage = (std::max)(log_leakage, row.maxCoeff() - at_nonzeros.minCoeff());
   }
   return {ratio, std::exp(log_leakage)};
 }

@@ -7,7 +7,21 @@
 // share a function by accident. A unit that links phiattn::compiled and chose as the library did finds there what depends
 // on the scalar alone and declares it `extern template`; any other instantiates its own, as header-only use does.
 
+/// gcc 12 warns of what its own AVX-512 header leaves undefined on purpose, wherever Eigen's packets are inlined into, even
+/// from system headers. It is enough to hush one place of those that it was inlined through.
+#if defined(__GNUC__) && !defined(__clang__)
+#define PHIATTN_HUSH_BEGIN                                                             \
+  _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wuninitialized\"") \
+      _Pragma("GCC diagnostic ignored \"-Wmaybe-uninitialized\"")
+#define PHIATTN_HUSH_END _Pragma("GCC diagnostic pop")
+#else
+#define PHIATTN_HUSH_BEGIN
+#define PHIATTN_HUSH_END
+#endif
+
+PHIATTN_HUSH_BEGIN
 #include <Eigen/Core>
+PHIATTN_HUSH_END
 
 #if defined(EIGEN_VECTORIZE_AVX512)
 #define PHIATTN_VECTOR_BYTES 64

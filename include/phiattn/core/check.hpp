@@ -51,7 +51,7 @@ inline void check_at_least(const char* what, Index came, Index least) {
 /// "size of log_weights: got 5, expected 4 (rows of k)", "smaller side of log_weights: got 2, expected 1 (a vector)"
 inline void check_vector(const std::string& what, Index rows, Index cols, const char* reference, Index due) {
   check_equal(("size of " + what).c_str(), rows * cols, reference, due);
-  if (due > 0) check_equal(("smaller side of " + what).c_str(), std::min(rows, cols), "a vector", 1);
+  if (due > 0) check_equal(("smaller side of " + what).c_str(), (std::min)(rows, cols), "a vector", 1);
 }
 
 /// "scale: got -1.000000, expected a positive finite number"

@@ -10,6 +10,8 @@
 #include <limits>
 #include <numbers>
 
+PHIATTN_HUSH_BEGIN
+
 namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// (e^r - 1 - r)/r^2 for |r| <= ln(2)/2 as a polynomial through the Chebyshev nodes, relative to e^r good to 1.1e-8 in
@@ -107,3 +109,5 @@ typename Derived::Scalar largest(const Eigen::DenseBase<Derived>& x) {
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail
+
+PHIATTN_HUSH_END

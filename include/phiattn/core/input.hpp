@@ -139,7 +139,7 @@ class Input {
 
   /// Rows [first, first + count), as far as there are so many, for a Prefetch.
   detail::Span span(Index first, Index count) const {
-    return extent_.span(first, std::min(count, rows() - first));
+    return extent_.span(first, (std::min)(count, rows() - first));
   }
 
  private:

@@ -18,6 +18,8 @@ concept ComputeScalar = std::same_as<S, float> || std::same_as<S, double>;
 }  // namespace detail
 
 using Index = Eigen::Index;
+static_assert(std::numeric_limits<Index>::digits >= 63,
+              "phiattn needs indices of 64 bits: leave EIGEN_DEFAULT_DENSE_INDEX_TYPE as Eigen has it");
 
 /// Token = row: all dense storage of the library is row-major.
 template <class S>

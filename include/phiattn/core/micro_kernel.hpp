@@ -5,6 +5,9 @@
 #include <phiattn/core/packet.hpp>
 
 #include <algorithm>
+#include <cstddef>
+
+PHIATTN_HUSH_BEGIN
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
@@ -24,7 +27,7 @@ template <class S, int Rows, int Packets>
 EIGEN_ALWAYS_INLINE void multiply_tile(Index k, const S* a, auto a_row, auto a_col, Strided<const S> b,
                                        Strided<S> out, bool add) {
   using P = Packet<S>;
-  P sums[Rows * Packets];
+  P sums[std::size_t{Rows * Packets}];
   // One pointer that walks down the rows: a pointer for each would not leave the loop below its registers.
   const auto each_row = [&](const auto& visit) {
     S* row = out.data;
@@ -39,7 +42,7 @@ EIGEN_ALWAYS_INLINE void multiply_tile(Index k, const S* a, auto a_row, auto a_c
     unroll<Rows * Packets>([&](auto i) PHIATTN_INLINE { sums[i] = pset1<P>(S(0)); });
   }
   for (Index l = 0; l < k; ++l, a += a_col, b.data += b.row) {
-    P row[Packets];
+    P row[std::size_t{Packets}];
     unroll<Packets>([&](auto j) PHIATTN_INLINE { row[j] = ploadu<P>(b.data + j * kPacket<S>); });
     unroll<Rows>([&](auto i) PHIATTN_INLINE {
       const P factor = pset1<P>(a[i * a_row]);
@@ -125,3 +128,5 @@ void unpack(const S* packed, Index depth, Index cols, Strided<S> b) {
 #pragma GCC diagnostic pop
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail
+
+PHIATTN_HUSH_END

@@ -5,8 +5,11 @@
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/rows.hpp>
 
+#include <cstddef>
 #include <type_traits>
 #include <utility>
+
+PHIATTN_HUSH_BEGIN
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
@@ -52,7 +55,7 @@ EIGEN_ALWAYS_INLINE void unroll(std::integer_sequence<int, I...>, const Step& st
 }
 
 /// step(0) ... step(N - 1) with constants: what it writes to an array of packets stays in registers, whatever the
-/// optimisation level.
+/// optimisation level. The bound of that array is to be std::size_t{N}: gcc warns of an int (-Wsign-conversion).
 template <int N, class Step>
 EIGEN_ALWAYS_INLINE void unroll(const Step& step) {
   unroll(std::make_integer_sequence<int, N>{}, step);
@@ -79,3 +82,5 @@ struct Eigen::internal::functor_traits<phiattn::detail::FlushedExp<S>> {
 
 /// On the lambdas given to unroll(): inline even where the compiler would rather not.
 #define PHIATTN_INLINE __attribute__((always_inline))
+
+PHIATTN_HUSH_END

@@ -41,7 +41,7 @@ struct Product {
   /// The part of the sums over [first, first + kDepth).
   Product block(Index first) const {
     Product part = *this;
-    part.k = std::min(kDepth, k - first);
+    part.k = (std::min)(kDepth, k - first);
     part.a = a.at(0, first);
     part.b = b.at(first, 0);
     part.add = add || first > 0;
@@ -133,7 +133,7 @@ void dot_rows(const S* x, Rows<const S> b, S* out) {
   const Index whole = b.cols / kPacket<S> * kPacket<S>;
   in_steps<8>(b.rows, 1, [&]<int N>(Index j) {
     const S* const row = b.row(j);
-    P sums[N];
+    P sums[std::size_t{N}];
     unroll<N>([&](auto r) PHIATTN_INLINE { sums[r] = pset1<P>(S(0)); });
     for (Index l = 0; l < whole; l += kPacket<S>) {
       const P factor = ploadu<P>(x + l);
@@ -171,7 +171,7 @@ void add_and_read(Rows<const S> b, Rows<const S> v, Rows<const S> a, Rows<S> sum
   const S *weights_a = a.data, *weights_b = b.data;
   const auto columns = [&]<class P, int N>(Index j) {
     constexpr Index kWidth = unpacket_traits<P>::size;
-    P value[N], read[N];
+    P value[std::size_t{N}], read[std::size_t{N}];
     unroll<N>([&](auto i) PHIATTN_INLINE {
       value[i] = ploadu<P>(v.data + j + i * kWidth);
       read[i] = pset1<P>(S(0));

@@ -92,9 +92,9 @@ class Workspace {
       ++top_.block;
       top_.used = 0;
     }
-    if (top_.block == blocks_.size()) blocks_.push_back(fresh(std::max(bytes, kLeast)));
+    if (top_.block == blocks_.size()) blocks_.push_back(fresh((std::max)(bytes, kLeast)));
     top_.all += bytes;
-    most_ = std::max(most_, top_.all);
+    most_ = (std::max)(most_, top_.all);
     return blocks_[top_.block].data.get() + std::exchange(top_.used, top_.used + bytes);
   }
 

@@ -28,7 +28,7 @@ class EluFeatures : public LogFeatureMapBase<EluFeatures<S>, S> {
     block.log_scale.setZero();
     // One of the two terms is 0, and what 1 + x loses of a small x is a rounding error of the feature. x - x carries a
     // NaN, which min and max may drop (and makes one of an infinity).
-    block.values = x.array().min(S(0)) + (S(1) + x.array().max(S(0))).log() + (x.array() - x.array());
+    block.values = (x.array().min)(S(0)) + (S(1) + (x.array().max)(S(0))).log() + (x.array() - x.array());
   }
 
  private:

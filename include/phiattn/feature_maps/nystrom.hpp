@@ -84,12 +84,12 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
     const Index m = feature_dimension();
     const Index together = std::max<Index>(1, detail::kCacheScratch<S> / m);
     for (Index begin = 0; begin < x.rows(); begin += together) {
-      const Index n = std::min(together, x.rows() - begin);
+      const Index n = (std::min)(together, x.rows() - begin);
       detail::with_scratch<S>(n, m, [&](Eigen::Map<Matrix<S>> a) {
         kernel_similarity(x.middleRows(begin, n), parts_->landmarks, a);
         for (Index t = 0; t < n; ++t) {
           a.row(t) -= parts_->log_s;
-          const S shift = std::max(detail::largest(a.row(t)), kNothing<S>);
+          const S shift = (std::max)(detail::largest(a.row(t)), kNothing<S>);
           detail::exp_shifted(a.row(t), shift);
           block.log_scale(begin + t) = shift;
         }

@@ -52,7 +52,7 @@ class Reparametrised : public FeatureMapBase<Reparametrised<Map>, typename Map::
     const detail::ScaledSide<S>& side = given == Side::queries ? sides_->query : sides_->key;
     const Index together = std::max<Index>(1, detail::kCacheScratch<S> / (2 * x.cols()));
     for (Index begin = 0; begin < x.rows(); begin += together) {
-      const Index n = std::min(together, x.rows() - begin);
+      const Index n = (std::min)(together, x.rows() - begin);
       detail::with_scratch<S>(2 * n, x.cols(), [&](Eigen::Map<Matrix<S>> scratch) {
         auto moved = side.is_diagonal() ? scratch.topRows(n) : scratch.bottomRows(n);
         side.transform(x.middleRows(begin, n), moved, scratch.topRows(n));

@@ -49,7 +49,7 @@ class SketchedPolynomial : public SignedFeatureMapBase<Derived, S> {
     const Index columns = own + derived().scratch_columns();
     const Index together = std::max<Index>(1, detail::kCacheScratch<S> / columns);
     for (Index begin = 0; begin < x.rows(); begin += together) {
-      const Index count = std::min(together, x.rows() - begin);
+      const Index count = (std::min)(together, x.rows() - begin);
       detail::with_scratch<S>(count, columns, [&](Eigen::Map<Matrix<S>> scratch) {
         auto powers = scratch.leftCols(n + 1);
         auto y = scratch.middleCols(n + 1, d);

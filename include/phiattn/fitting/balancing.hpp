@@ -68,7 +68,7 @@ Matrix<S> symmetric_power(const Matrix<S>& x, double power) {
   const Eigen::SelfAdjointEigenSolver<Matrix<S>> eigen(x);
   // Rounding may leave an eigenvalue at or below 0.
   const S least = eigen.eigenvalues().tail(1)(0) * std::numeric_limits<S>::epsilon();
-  const Vector<S> powers = eigen.eigenvalues().array().max(least).pow(static_cast<S>(power));
+  const Vector<S> powers = (eigen.eigenvalues().array().max)(least).pow(static_cast<S>(power));
   return eigen.eigenvectors() * powers.asDiagonal() * eigen.eigenvectors().transpose();
 }
 

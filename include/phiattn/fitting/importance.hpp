@@ -39,7 +39,7 @@ Matrix<S> sample_centres(Index count, const CalibrationData<S>& data, const Phil
     const auto index = static_cast<std::uint64_t>(l);
     const double part = (static_cast<double>(l) + for_queries.uniform(index)) / static_cast<double>(count);
     const auto row = static_cast<Index>(part * static_cast<double>(data.q.rows()));
-    const auto query = data.q.row(std::min(row, data.q.rows() - 1));  // rounding may take part to 1
+    const auto query = data.q.row((std::min)(row, data.q.rows() - 1));  // rounding may take part to 1
     const Vector<S> scores = data.k * query.transpose();
     std::vector<double> cumulative(scores.begin(), scores.end());
     const double largest = scores.maxCoeff();
@@ -84,7 +84,7 @@ Projection<S> sample_importance_projection(Index m, const std::type_identity_t<I
   // Of the h rows that come with a negative or alone, the first are the origin's, equally many each centre's.
   const Index h = options.antithetic ? m - m / 2 : m;
   const auto at_origin = static_cast<Index>(std::ceil(options.origin_share * static_cast<double>(h)));
-  const Index count = std::min(options.centres.value_or(m / 4), h - at_origin);
+  const Index count = (std::min)(options.centres.value_or(m / 4), h - at_origin);
   const Matrix<Fitted> centres = detail::sample_centres<Fitted>(count, data, Philox(options.seed, kQueries),
                                                                 Philox(options.seed, kKeys));
   const auto centre_of = [&](Index r) {  // -1: the origin

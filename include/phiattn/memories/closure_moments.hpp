@@ -84,7 +84,7 @@ class ClosureMoments {
       mean_ = other.mean_;
       value_mean_ = other.value_mean_;
     }
-    raise(std::max(log_scale_, other.log_scale_));
+    raise((std::max)(log_scale_, other.log_scale_));
     const S weight = flushed_exp(other.log_scale_ - log_scale_);
     const S sum = normaliser_ + weight * other.normaliser_;
     const S share = weight * other.normaliser_ / sum;
@@ -115,8 +115,8 @@ class ClosureMoments {
     // The log-scale only grows along the rows: the first row that sees anything decides.
     Index seen = visible(0);
     for (Index t = 1; empty() && seen == 0 && t < n; ++t) seen = visible(t);
-    const S running = std::max(log_scale_, largest(tokens.all_log_weights().head(seen)));
-    return std::max(log_scale_, highest) - running <= kSafeGap<S>;
+    const S running = (std::max)(log_scale_, largest(tokens.all_log_weights().head(seen)));
+    return (std::max)(log_scale_, highest) - running <= kSafeGap<S>;
   }
 
   void raise(S log_scale) {
@@ -251,8 +251,8 @@ class ClosureMoments {
                        normaliser_ * mean * mean + (seen > 0 ? weights.dot(y.cwiseProduct(y)) : S(0))) /
                           normaliser
                     : running.variance(unit) / normaliser;
-      const S sigma = length * std::sqrt(std::max(variance, S(0)));
-      const auto frozen = static_cast<S>(options_.freezing * std::sqrt(2 * std::max(count.log(), 0.0)));
+      const S sigma = length * std::sqrt((std::max)(variance, S(0)));
+      const auto frozen = static_cast<S>(options_.freezing * std::sqrt(2 * (std::max)(count.log(), 0.0)));
       const S tau = sigma > frozen ? frozen / sigma : S(1);
       const S energy = sigma > frozen ? frozen * (sigma - frozen / 2) : sigma * sigma / 2;
       out.log_scale[t] = log_scale_ + std::log(normaliser) + length * (unit.dot(mean_) + mean) + energy;

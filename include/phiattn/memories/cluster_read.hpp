@@ -57,7 +57,7 @@ class ClusterRead {
 
   void run(Rows<const S> x, const RowSums<S>& out) const {
     Workspace::Frame frame;
-    const Index n = x.rows, all = clusters_ + tokens_, top = std::min(options_.top, clusters_);
+    const Index n = x.rows, all = clusters_ + tokens_, top = (std::min)(options_.top, clusters_);
     const Products products = multiply_summaries(frame, x);
     Row row{frame.numbers<S>(clusters_), frame.numbers<Index>(clusters_), frame.numbers<Index>(clusters_),
             frame.numbers<Index>(clusters_), 0};
@@ -79,7 +79,7 @@ class ClusterRead {
         --row.coming[of_[t]];
       }
       rank(t, products, top, row);
-      for (Index p = 0; p < std::min(top, row.ranked_count); ++p) {
+      for (Index p = 0; p < (std::min)(top, row.ranked_count); ++p) {
         const Index c = row.ranked[p];
         readers[c * n + counts[c]++] = {t, buckets_[at(c)].size() - row.coming[c]};
       }
@@ -138,7 +138,7 @@ class ClusterRead {
       std::copy_n(summaries.log_masses, count, products.log_masses + first);
       for (Index c = 0; c < count; ++c) {
         products.frozen[first + c] =
-            static_cast<S>(options_.freezing * std::sqrt(2 * std::max(summaries.counts[c].log(), 0.0)));
+            static_cast<S>(options_.freezing * std::sqrt(2 * (std::max)(summaries.counts[c].log(), 0.0)));
       }
     };
     take(before_, 0, clusters_);
@@ -153,7 +153,7 @@ class ClusterRead {
       const Index i = row.current[c];
       if (products.log_masses[i] == kNothing<S>) continue;
       const S frozen = products.frozen[i];
-      const S sigma = products.lengths[t] * std::sqrt(std::max(products.spreads(t, i), S(0)));
+      const S sigma = products.lengths[t] * std::sqrt((std::max)(products.spreads(t, i), S(0)));
       const S energy = sigma > frozen ? frozen * (sigma - frozen / 2) : sigma * sigma / 2;
       const S estimate = products.log_masses[i] + products.means(t, i) + energy;
       // What is not finite is read exactly.
@@ -170,7 +170,8 @@ class ClusterRead {
   bool sum_rest(Index t, Index top, const Row& row, S* weights, const RowSums<S>& out) const {
     if (top >= row.ranked_count) return false;
     S highest = kNothing<S>;
-    for (Index p = top; p < row.ranked_count; ++p) highest = std::max(highest, row.estimates[row.ranked[p]]);
+    for (Index p = top; p < row.ranked_count; ++p)
+      highest = (std::max)(highest, row.estimates[row.ranked[p]]);
     S sum = 0;
     for (Index p = top; p < row.ranked_count; ++p) {
       const Index c = row.ranked[p];

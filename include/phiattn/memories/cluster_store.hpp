@@ -69,7 +69,7 @@ struct ClusterSummaries {
       row(means, c).setZero();  // with share 1 whatever stood here must not matter
       return 1;
     }
-    const S top = std::max(log_masses[c], log_mass);
+    const S top = (std::max)(log_masses[c], log_mass);
     const S sum = top + std::log(std::exp(log_masses[c] - top) + std::exp(log_mass - top));
     log_masses[c] = sum;
     return std::exp(log_mass - sum);

@@ -19,8 +19,9 @@ void load_rows_of(const Input<S>& x, bool reversed, Index first, S factor, Rows<
 /// Causal attention of a far memory over whole sequences, from either end: query i sees the keys j <= i + offset.
 /// Calls consume(first, queries, results) for each block of queries, in order.
 template <BlockModel Far, class S, class Consume>
-void sweep_far(Far& far, const Input<S>& q, const Input<S>& k, const Input<S>& v, S root_scale, Index offset,
-               Index position, bool reversed, Index block, AttentionStatus& status, const Consume& consume) {
+void sweep_far(Far& memory, const Input<S>& q, const Input<S>& k, const Input<S>& v, S root_scale,
+               Index offset, Index position, bool reversed, Index block, AttentionStatus& status,
+               const Consume& consume) {
   Index taken = 0;
   const auto take_tokens = [&](Workspace::Frame& frame, Index n) -> Tokens<S> {
     const Rows<S> keys = frame.rows<S>(n, k.cols()), values = frame.rows<S>(n, v.cols());
@@ -32,7 +33,7 @@ void sweep_far(Far& far, const Input<S>& q, const Input<S>& k, const Input<S>& v
   };
   for (Index first = 0; first < q.rows(); first += block) {
     Workspace::Frame frame;
-    const Index n = std::min(block, q.rows() - first);
+    const Index n = (std::min)(block, q.rows() - first);
     const Rows<S> queries = frame.rows<S>(n, q.cols());
     load_rows_of<S>(q, reversed, first, root_scale, queries);
     const auto results = RowSums<S>::of(frame, n, v.cols());
@@ -40,7 +41,7 @@ void sweep_far(Far& far, const Input<S>& q, const Input<S>& k, const Input<S>& v
     for (Index t = 0, rows; t < n; t += rows) {
       while (seen(t) > taken + 1) {
         Workspace::Frame own;
-        far.append_block(take_tokens(own, std::min(block, seen(t) - 1 - taken)));
+        memory.append_block(take_tokens(own, (std::min)(block, seen(t) - 1 - taken)));
       }
       const Index step = seen(t) - taken;  // 0: no key comes or leaves with these rows; 1: one with each
       rows = 1;
@@ -49,7 +50,7 @@ void sweep_far(Far& far, const Input<S>& q, const Input<S>& k, const Input<S>& v
       const auto out = results.middle(t, rows);
       Workspace::Frame own;
       status.clamped_rows +=
-          (step == 0 ? far.read_block(some, out) : far.advance_block(some, take_tokens(own, rows), out))
+          (step == 0 ? memory.read_block(some, out) : memory.advance_block(some, take_tokens(own, rows), out))
               .clamped_rows;
     }
     consume(first, queries, results);

@@ -37,13 +37,13 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   static constexpr Order kOrder = Order::sequence;
 
   /// @param w        tokens that are near; 0: none
-  /// @param far      an empty memory
+  /// @param beyond   an empty memory
   /// @param options  scale (default: the far memory's, if it has one, else 1/sqrt(d)); chunk bounds the blocks
-  /// @throws std::invalid_argument  if w < 0, if `far` is not empty or has another scale, or on an option out of range
-  Windowed(Index w, Far far, const AttentionOptions& options = {})
-      : window_(std::min(w, kLongest)),
-        block_rows_(std::min(detail::checked_chunk(options), Index{this->kBlockRows})),
-        far_(std::move(far)),
+  /// @throws std::invalid_argument  if w < 0, if `beyond` is not empty or has another scale, or on an option out of range
+  Windowed(Index w, Far beyond, const AttentionOptions& options = {})
+      : window_((std::min)(w, kLongest)),
+        block_rows_((std::min)(detail::checked_chunk(options), Index{this->kBlockRows})),
+        far_(std::move(beyond)),
         near_(far_.value_dimension()),
         scale_(options.scale) {
     detail::check_at_least("window", w, 0);
@@ -54,7 +54,10 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   }
 
   Index window() const { return window_; }
+#pragma push_macro("far")  // <windows.h> has one, which is nothing
+#undef far
   const Far& far() const { return far_; }
+#pragma pop_macro("far")
   Index size() const { return far_.size() + near_.size(); }
   std::optional<Index> dimension() const { return dimension_; }
   Index value_dimension() const { return near_.value_dimension(); }
@@ -91,13 +94,13 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
       combine(results, rest.row_sums().middle(row, n));
       Workspace::Frame frame;
       const Index from = band.keys(row, n_k).begin;
-      const Index to = std::max(from, band.keys(row + n - 1, n_k).end);
+      const Index to = (std::max)(from, band.keys(row + n - 1, n_k).end);
       const Tokens<S> tokens = detail::MemoryLoops<S>::load(frame, k, v, {}, from, root_scale,
                                                             frame.template rows<S>(to - from, k.cols()));
-      const auto near = RowSums<S>::of(frame, n, v.cols());
-      attend_near(queries, tokens, BandMask{band.first + row - from, band.last + row - from}, near);
-      combine(near, results);
-      door.take(row, near);
+      const auto nearby = RowSums<S>::of(frame, n, v.cols());
+      attend_near(queries, tokens, BandMask{band.first + row - from, band.last + row - from}, nearby);
+      combine(nearby, results);
+      door.take(row, nearby);
     };
     detail::sweep_far(before, q, k, v, root_scale, offset - half - 1, offset, false, block_rows_, status,
                       join);
@@ -124,9 +127,9 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
     Workspace::Frame frame;
     attend_near(queries.q, near_.all(), AllKeys(), out);
-    const auto far = RowSums<S>::of(frame, queries.size(), value_dimension());
-    const AttentionStatus status = far_.read_block(queries, far);
-    combine(out, far);
+    const auto beyond = RowSums<S>::of(frame, queries.size(), value_dimension());
+    const AttentionStatus status = far_.read_block(queries, beyond);
+    combine(out, beyond);
     return status;
   }
 
@@ -138,18 +141,18 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
     near_.push(tokens);
     attend_near(queries.q, near_.all(), BandMask{held + 1 - window_, held + 1}, out);
     // Row t sees one token leave if the window is full by then.
-    const Index before = std::min(window_ - held, n);
-    const auto far = RowSums<S>::of(frame, n, value_dimension());
+    const Index before = (std::min)(window_ - held, n);
+    const auto beyond = RowSums<S>::of(frame, n, value_dimension());
     AttentionStatus status;
-    if (before > 0) status = far_.read_block(queries.middle(0, before), far.middle(0, before));
+    if (before > 0) status = far_.read_block(queries.middle(0, before), beyond.middle(0, before));
     for (Index first = before, rows; first < n; first += rows) {
-      rows = std::min(near_.run(0, n - first), far_.block_rows());
+      rows = (std::min)(near_.run(0, n - first), far_.block_rows());
       status.add(
-          far_.advance_block(queries.middle(first, rows), near_.middle(0, rows), far.middle(first, rows)),
+          far_.advance_block(queries.middle(first, rows), near_.middle(0, rows), beyond.middle(first, rows)),
           first);
       near_.drop(rows);
     }
-    combine(out, far);
+    combine(out, beyond);
     return status;
   }
 
@@ -192,7 +195,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   /// The n oldest leave the window for the far memory.
   void leave(Index n) {
     for (Index rows; n > 0; n -= rows) {
-      rows = std::min(near_.run(0, n), far_.block_rows());
+      rows = (std::min)(near_.run(0, n), far_.block_rows());
       far_.append_block(near_.middle(0, rows));
       near_.drop(rows);
     }

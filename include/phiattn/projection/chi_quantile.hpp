@@ -101,14 +101,14 @@ class ChiDistribution {
   /// (Abramowitz and Stegun 26.2.23). Far down, where that fails, e^(-t^2/2) <= 1 gives a lower bound close
   /// to R.
   double start(double p, double q) const {
-    const double t = std::sqrt(-2 * std::log(std::min(p, q)));
+    const double t = std::sqrt(-2 * std::log((std::min)(p, q)));
     const double above =
         t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
     const double variance = 2 / (9 * d_);
     const double cube_root = 1 - variance + (p <= q ? -above : above) * std::sqrt(variance);
-    const double wilson_hilferty = std::sqrt(d_) * std::pow(std::max(cube_root, 0.0), 1.5);
+    const double wilson_hilferty = std::sqrt(d_) * std::pow((std::max)(cube_root, 0.0), 1.5);
     const double lower_bound = std::sqrt(d_ / std::numbers::e) * std::pow(p * d_ / peak_, 1 / d_);
-    return std::max(wilson_hilferty, lower_bound);
+    return (std::max)(wilson_hilferty, lower_bound);
   }
 
   double d_;

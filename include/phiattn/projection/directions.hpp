@@ -86,7 +86,7 @@ Matrix<S> sample_directions(Index h, Index d, Directions kind, const Philox& ran
       for (Index i = 0; i < h; ++i) rows.row(i) /= rows.row(i).norm();
       break;
     case Directions::orthogonal:
-      for (Index i = 0; i < h; i += d) detail::orthonormalise<S>(rows.middleRows(i, std::min(d, h - i)));
+      for (Index i = 0; i < h; i += d) detail::orthonormalise<S>(rows.middleRows(i, (std::min)(d, h - i)));
       break;
     case Directions::simplex:
       for (Index i = 0; i < h; i += d) {

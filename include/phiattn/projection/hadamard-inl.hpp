@@ -8,13 +8,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// x <- H_R x for R packets in registers, R a power of two.
 template <int R, class P>
-EIGEN_ALWAYS_INLINE void hadamard_in_registers(P (&x)[R]) {
+EIGEN_ALWAYS_INLINE void hadamard_in_registers(P (&x)[std::size_t{R}]) {
   unroll<std::bit_width(unsigned{R}) - 1>([&](auto level) PHIATTN_INLINE {
     constexpr int kRun = 1 << level;
     unroll<R / 2>([&](auto pair) PHIATTN_INLINE {
@@ -54,7 +55,9 @@ class HadamardColumn {
   enum class Step { plain, signed_first, twice, scaled_last };
 
   /// D is a power of 8, times 2 or 4 at most, and at least 16: there are two factors or more.
-  Index factors() const { return (std::bit_width(static_cast<std::uint64_t>(size_)) + 1) / 3; }
+  Index factors() const {
+    return (static_cast<Index>(std::bit_width(static_cast<std::uint64_t>(size_))) + 1) / 3;
+  }
 
   template <Step How>
   void factor(Index f, const S* from, const S* diagonal) const {
@@ -74,7 +77,7 @@ class HadamardColumn {
     using P = Packet<S>;
     for (Index block = 0; block < size_; block += R * stride) {
       for (Index first = block; first < block + stride; ++first) {
-        P rows[R];
+        P rows[std::size_t{R}];
         unroll<R>([&](auto i) PHIATTN_INLINE {
           const Index row = first + i * stride;
           rows[i] = ploadu<P>(from + row * kPacket<S>);
@@ -108,11 +111,11 @@ void HadamardRows<S>::project(Rows<const S> x, Rows<S> out) const {
   const HadamardColumn<S> transformed(y, size_);
   std::fill(column + cols_ * kTokens, column + size_ * kTokens, S(0));
   for (Index t = 0; t < x.rows; t += kTokens) {
-    const Index n = std::min(kTokens, x.rows - t);
+    const Index n = (std::min)(kTokens, x.rows - t);
     pack<S>({x.row(t), 1, x.stride}, cols_, n, kTokens, column);
     for (Index first = 0; first < rows(); first += size_) {
       transformed.transform(column, signs_.data() + 3 * first, factors_.data() + first);
-      unpack<S>(y, std::min(size_, rows() - first), n, {out.row(t) + first, 1, out.stride});
+      unpack<S>(y, (std::min)(size_, rows() - first), n, {out.row(t) + first, 1, out.stride});
     }
   }
 }
