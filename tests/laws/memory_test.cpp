@@ -130,7 +130,7 @@ TEMPLATE_TEST_CASE("memories of the parts of any partition merge to the whole, i
           part.merge(backwards);
           backwards = part;
         }
-        CHECK(forwards.size() == kKeys);
+        CHECK(forwards.size() == kKeys - (problem.log_weights.array() == kLogOfZero<TestType>).count());
         CHECK(error(forwards.read_partial(problem.q), due) <= 1);
         CHECK(error(backwards.read_partial(problem.q), due) <= 1);
       }

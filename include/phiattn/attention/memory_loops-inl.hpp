@@ -118,7 +118,7 @@ void MemoryLoops<S>::advance(const ModelRef<S>& model, const Input<S>& q, const 
         // Beside the last key that exists they stand, each of them.
         for (Index t = 0; t < count; ++t) {
           results.add(
-              model.read(model.memory, {some.middle(t, 1), (std::max<Index>)(next - 1, 0)}, sums.middle(t, 1)));
+              model.read(model.memory, {some.middle(t, 1), std::max<Index>(next - 1, 0)}, sums.middle(t, 1)));
         }
       }
     });
