@@ -3,6 +3,7 @@
 
 #include <phiattn/attention/linear_core.hpp>
 #include <phiattn/attention/memory_loops.hpp>
+#include <phiattn/attention/probes.hpp>
 #include <phiattn/attention/tiles.hpp>
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/product.hpp>
@@ -16,5 +17,6 @@ static_assert(PHIATTN_LIBRARY_ABI == PHIATTN_ABI_NUMBER,
   PHIATTN_LINEAR_INSTANCES(, S)                   \
   PHIATTN_INPUT_INSTANCES(, S)                    \
   template class MemoryLoops<S>;                  \
+  template struct Probes<S>;                      \
   template class TiledAttention<S>;               \
   }

@@ -11,6 +11,7 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/core/rows.hpp>
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/packet.hpp>
+#include <phiattn/core/float_environment.hpp>
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/prefetch.hpp>
@@ -73,6 +74,7 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/attention/memory_loops.hpp>
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/attention/map_ref.hpp>
+#include <phiattn/attention/probes.hpp>
 #include <phiattn/attention/state_scale.hpp>
 #include <phiattn/attention/feature_scale.hpp>
 #include <phiattn/attention/linear_core.hpp>

@@ -4,10 +4,17 @@
 #include <phiattn/attention/any_memory.hpp>
 #include <phiattn/feature_maps/cosformer.hpp>
 #include <phiattn/feature_maps/elu.hpp>
+#include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/kernels/gaussian.hpp>
+#include <phiattn/memories/closure_mixture.hpp>
+#include <phiattn/memories/cluster_memory.hpp>
+#include <phiattn/memories/gaussian_closure.hpp>
 #include <phiattn/memories/window.hpp>
 
 #include <memory>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "support/catch.hpp"
 #include "support/problem.hpp"
@@ -109,4 +116,101 @@ TEST_CASE("an output on the log-weights is refused") {
   LinearState state(EluFeatures<double>(kD), kDv);
   CHECK_THROWS_AS(state.advance(q, k, v, packed, {.log_weights = packed.col(0)}), std::invalid_argument);
   CHECK(state.size() == 0);
+}
+
+TEST_CASE("what a sum depends on is the same in what merges") {
+  const Matrix<double> q = some(20, kD, 0), k = some(20, kD, 1), v = some(20, kDv, 2);
+  const auto check_refused = [&](auto memory, auto other, const char* what) {
+    memory.append(k, v);
+    other.append(k, v);
+    const Matrix<double> before = memory.read(q);
+    CHECK_THROWS_WITH(memory.merge(other), Catch::Contains(what));
+    CHECK(memory.read(q) == before);
+    CHECK(memory.size() == 20);
+    CHECK_NOTHROW(memory.merge(memory));
+    CHECK(memory.size() == 40);
+  };
+  const auto check = [&](const auto& memory, const auto& other, const char* what) {
+    check_refused(memory, other, what);
+    check_refused(Windowed(3, memory), Windowed(3, other), what);
+    check_refused(AnyMemory<double>(memory), AnyMemory<double>(other), what);
+  };
+  const auto omega = [](std::uint64_t seed) { return sample_projection<double>(8, kD, {.seed = seed}); };
+  check(LinearState(PositiveRandomFeatures<double>(omega(1)), kDv),
+        LinearState(PositiveRandomFeatures<double>(omega(2)), kDv), "feature map");
+  check(LinearState(CosformerFeatures<double>(kD, 100), kDv),
+        LinearState(CosformerFeatures<double>(kD, 200), kDv), "feature map");
+  check(KeyValueCache(GaussianKernel<double>(1), kDv), KeyValueCache(GaussianKernel<double>(2), kDv),
+        "kernel");
+  check(LinearState(EluFeatures<double>(kD), kDv), LinearState(EluFeatures<double>(kD), kDv, {.scale = 2}),
+        "scale");
+  const auto shift = [](double by) {
+    const Vector<double> a = Vector<double>::Constant(kD, by);
+    return Reparametrisation::shift(a, a);
+  };
+  using Closure = GaussianClosure<double>;
+  check(Closure(shift(0), kDv), Closure(shift(1), kDv), "reparametrisation");
+  check(Closure(kD, kDv), Closure(kD, kDv, {.covariance = Covariance::diagonal}), "covariance");
+  check(Closure(kD, kDv), Closure(kD, kDv, {.freezing = 1}), "freezing");
+  check(Closure(kD, kDv), Closure(kD, kDv, {.clamp = true}), "clamp");
+  const Matrix<double> centres = some(4, kD, 3), others = some(4, kD, 4);
+  using Mixture = ClosureMixture<double>;
+  check(Mixture(centres, shift(0), kDv), Mixture(others, shift(0), kDv), "centres");
+  check(Mixture(centres, shift(0), kDv), Mixture(centres, shift(1), kDv), "reparametrisation");
+  check(Mixture(centres, shift(0), kDv), Mixture(centres, shift(0), kDv, {.freezing = 1}), "freezing");
+  using Clusters = ClusterMemory<double>;
+  check(Clusters(centres, shift(0), kDv), Clusters(others, shift(0), kDv), "centres");
+  check(Clusters(centres, shift(0), kDv), Clusters(centres, shift(1), kDv), "reparametrisation");
+  check(Clusters(centres, shift(0), kDv), Clusters(centres, shift(0), kDv, {.top = 1}), "top");
+  check(Clusters(centres, shift(0), kDv), Clusters(centres, shift(0), kDv, {.freezing = 1}), "freezing");
+}
+
+TEST_CASE("an output that cannot be told apart from the inputs is written at the end") {
+  const Matrix<double> q = some(100, kD, 0), k = some(100, kD, 1), v = some(100, kD, 2);
+  const std::vector<Index> order = [] {
+    std::vector<Index> rows(100);
+    for (Index i = 0; i < 100; ++i) rows[static_cast<std::size_t>(i)] = i * 37 % 100;
+    return rows;
+  }();
+  const auto check = [&](const auto& call) {
+    Matrix<double> due(100, kD);
+    call(v, due);
+    Matrix<double> reversed = v, shuffled = v;
+    call(reversed, reversed.colwise().reverse());
+    CHECK(reversed.colwise().reverse() == due);
+    call(shuffled, shuffled(order, Eigen::all));
+    CHECK(shuffled(order, Eigen::all) == due);
+  };
+  for (const Causality causality : {Causality::none, Causality::causal}) {
+    const AttentionOptions options{.causality = causality, .chunk = 16};
+    const auto of = [&](const auto& similarity) {
+      check([&](const auto& values, auto&& out) {
+        attention(similarity, q, k, values, std::forward<decltype(out)>(out), options);
+      });
+    };
+    of(ExponentialKernel<double>());
+    of(EluFeatures<double>(kD));
+    of(Windowed(4, GaussianClosure<double>(kD, kD)));
+  }
+  check([&](const auto& values, auto&& out) {
+    LinearState(EluFeatures<double>(kD), kD).advance(q, k, values, std::forward<decltype(out)>(out));
+  });
+}
+
+TEST_CASE("an output whose rows lie on each other is refused") {
+  const Matrix<double> q = some(9, kD, 0), k = some(9, kD, 1), v = some(9, kDv, 2);
+  std::vector<double> room(100, 0.0);
+  using Strided = Eigen::Map<Matrix<double>, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
+  const auto call = [&](Index row, Index column) {
+    Strided out(room.data(), 9, kDv, {row, column});
+    attention(EluFeatures<double>(kD), q, k, v, out);
+  };
+  for (const auto& [row, column] : {std::pair<Index, Index>{0, 1}, {2, 1}, {3, 0}, {1, 8}}) {
+    CAPTURE(row, column);
+    CHECK_THROWS_WITH(call(row, column), Catch::Contains("coincide"));
+  }
+  for (const auto& [row, column] : {std::pair<Index, Index>{3, 1}, {7, 2}, {1, 9}, {2, 30}}) {
+    CAPTURE(row, column);
+    CHECK_NOTHROW(call(row, column));
+  }
 }

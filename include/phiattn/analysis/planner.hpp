@@ -101,14 +101,14 @@ inline std::vector<FeaturePlan> plan_features(const PlanOptions& options) {
   detail::check_at_least("dimension d", options.d, 1);
   for (const double norm : {options.query_norm, options.key_norm}) {
     if (norm >= 0 && std::isfinite(norm)) continue;
-    detail::fail_argument("norm: got " + std::to_string(norm) + ", expected a finite number >= 0");
+    detail::fail_argument("norm: got " + detail::number(norm) + ", expected a finite number >= 0");
   }
   if (!(options.tolerance > 0 && options.tolerance < 1)) {
-    detail::fail_argument("tolerance: got " + std::to_string(options.tolerance) +
+    detail::fail_argument("tolerance: got " + detail::number(options.tolerance) +
                           ", expected a number in (0, 1)");
   }
   if (!(options.largest_cosine >= 0 && options.largest_cosine <= 1)) {
-    detail::fail_argument("largest_cosine: got " + std::to_string(options.largest_cosine) +
+    detail::fail_argument("largest_cosine: got " + detail::number(options.largest_cosine) +
                           ", expected a number in [0, 1]");
   }
   const auto d = static_cast<double>(options.d);

@@ -97,7 +97,7 @@ class SpectrumOf {
   /// @throws std::invalid_argument  unless 0 < share <= 1
   Index energy_rank(double share = 0.99) const {
     if (!(share > 0 && share <= 1)) {
-      detail::fail_argument("share of the energy: got " + std::to_string(share) + ", expected one in (0, 1]");
+      detail::fail_argument("share of the energy: got " + detail::number(share) + ", expected one in (0, 1]");
     }
     if (!(values_(0) > 0)) return 0;
     // What is left out, summed from its small end: share = 1 leaves nothing out.

@@ -160,7 +160,7 @@ inline RelativeMoments relative_moments(RandomFeatures kind, Index m, Index d, d
   detail::check_at_least("dimension d", d, 1);
   for (const double norm : {z, r}) {
     if (norm >= 0 && std::isfinite(norm)) continue;
-    detail::fail_argument("z or r: got " + std::to_string(norm) + ", expected a finite number >= 0");
+    detail::fail_argument("z or r: got " + detail::number(norm) + ", expected a finite number >= 0");
   }
   const detail::UnitMoments unit = detail::unit_moments(kind, d, z, r);
   if (m % unit.features != 0) {
@@ -186,7 +186,7 @@ double radii_bias(const Eigen::DenseBase<Derived>& radii, Index d, double z) {
   for (Index i = 0; i < radii.size(); ++i) {
     const double product = static_cast<double>(radii.derived()(i)) * z;
     if (!(product >= 0) || !std::isfinite(product)) {
-      detail::fail_argument("radius times z: got " + std::to_string(product) +
+      detail::fail_argument("radius times z: got " + detail::number(product) +
                             ", expected a finite number >= 0");
     }
     sum += std::expm1(detail::log_hypergeometric_0f1(static_cast<double>(d) / 2, product * product / 4) -

@@ -77,6 +77,8 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
     return model_->advance_block(queries, tokens, out);
   }
+  static constexpr bool kAbsorbsAtOnce = true;  // as merge() of the memory does
+  void check_same(const AnyMemory& other) const { model_->check_same(*other.model_); }
   void absorb(const AnyMemory& other) { model_->absorb(*other.model_); }
 
  private:
@@ -95,6 +97,7 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
     virtual AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const = 0;
     virtual AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens,
                                           const RowSums<S>& out) = 0;
+    virtual void check_same(const Concept& other) const = 0;
     virtual void absorb(const Concept& other) = 0;
     virtual AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v,
                                           const Output<S>& out, Index first) const = 0;
@@ -118,11 +121,13 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
                                   const RowSums<S>& out) override {
       return memory.advance_block(queries, tokens, out);
     }
-    void absorb(const Concept& other) override {
+    const M& same_type(const Concept& other) const {
       const auto* same = dynamic_cast<const Model*>(&other);
       if (!same) detail::fail_argument("merge: the memories are of different types");
-      memory.merge(same->memory);
+      return same->memory;
     }
+    void check_same(const Concept& other) const override { memory.check_same(same_type(other)); }
+    void absorb(const Concept& other) override { memory.merge(same_type(other)); }
     AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v,
                                   const Output<S>& out, Index first) const override {
       M empty = memory;

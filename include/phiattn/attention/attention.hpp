@@ -61,8 +61,10 @@ template <Kernel K, class S = typename K::Scalar>
 AttentionStatus attend_tiled(const K& kernel, const Input<S>& q, const Input<S>& k, const Input<S>& v,
                              const Output<S>& out, const MaskRef& mask, const AttentionOptions& options) {
   const S factor = root_scale<S>(options, kernel.default_scale(k.cols()));
-  return TiledAttention<S>(KernelRef<S>::of(kernel), {k, v, nullptr, factor}, mask, checked_chunk(options))
-      .attend(q, factor, RowResults<S>(out));
+  const TiledAttention<S> tiled(KernelRef<S>::of(kernel), {k, v, nullptr, factor}, mask,
+                                checked_chunk(options));
+  return out.fill_apart(
+      [&](const Output<S>& apart) { return tiled.attend(q, factor, RowResults<S>(apart)); });
 }
 
 /// A similarity fails its own concept by name.
@@ -98,7 +100,8 @@ concept Tagged = requires {
 /// over all keys or, when causal, over the keys j <= i + query_offset. The similarity is a kernel (exact, O(n_q n_k))
 /// or a feature map (linear attention, O(n)), or in their place an empty memory, which then owns the scale. A row
 /// that sees no key gets 0.
-/// @param out  any writable (n_q, dv) expression, apart from the inputs; temporaries like x.topRows(n) included
+/// @param out  any writable (n_q, dv) expression, apart from the inputs; temporaries like x.topRows(n) included. One
+///             without direct access, such as x.colwise().reverse(), is written at the end, from a matrix beside it
 /// @return the rows whose normaliser vanished or was negative (signed similarities only)
 /// @throws std::invalid_argument  on shapes that do not fit, shared memory and options out of range, before anything
 ///                                is written
@@ -114,7 +117,7 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
   if constexpr (FeatureMap<F>) {
     detail::check_equal("columns of q", q.cols(), "dimension of the feature map", similarity.dimension());
     LinearState<F> state(similarity, v.cols(), options);
-    return detail::attend(state, q, k, v, out, options);
+    return out.fill_apart([&](const auto& apart) { return detail::attend(state, q, k, v, apart, options); });
   } else {
     const detail::Sight sight(options, q.rows(), k.rows());
     return detail::attend_tiled(similarity, q, k, v, out, sight.mask(), options);
@@ -150,7 +153,7 @@ requires(!detail::Tagged<M>) AttentionStatus
                                 memory.value_dimension());
   detail::check_output(out, q, k, v);
   M filled = memory;
-  return detail::attend(filled, q, k, v, out, options);
+  return out.fill_apart([&](const auto& apart) { return detail::attend(filled, q, k, v, apart, options); });
 }
 
 /// The same as a new (n_q, dv) matrix.

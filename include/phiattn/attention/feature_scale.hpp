@@ -83,8 +83,7 @@ class PerFeatureScale {
 
   /// Raises the scale to C; the sums so far follow.
   void raise(Matrix<S>& sums, Vector<S>& normaliser) {
-    // A key that is NaN leaves no scale behind, and yet it is there.
-    nothing_ = nothing_ && finite_ && !rises_;
+    nothing_ = false;
     if (!rises_) return;
     for (Index i = 0; i < sums.rows(); ++i) {
       if (raised_(i) == log_(i)) continue;
@@ -142,9 +141,9 @@ class PerFeatureScale {
   /// Raises this scale and `other` to the larger of both: these sums follow, and `weight(i)` is what the sums of the
   /// other must be multiplied by.
   void merge(const PerFeatureScale& other, Matrix<S>& sums, Vector<S>& normaliser) {
+    if (other.nothing_) return;
     raised_ = log_.cwiseMax(other.log_);
-    rises_ = !other.nothing_;
-    finite_ = true;
+    rises_ = true;
     raise(sums, normaliser);
   }
   S weight_of(const PerFeatureScale& other, Index i) const { return decay(other.log_(i), log_(i)); }

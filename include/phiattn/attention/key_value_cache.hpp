@@ -3,6 +3,7 @@
 // The memory of a kernel: exact attention.
 
 #include <phiattn/attention/memory_base.hpp>
+#include <phiattn/attention/probes.hpp>
 #include <phiattn/attention/tiles.hpp>
 #include <phiattn/attention/token_store.hpp>
 #include <phiattn/core/check.hpp>
@@ -62,7 +63,16 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
     return {};
   }
 
-  /// `other` is a cache of the same kernel.
+  static constexpr bool kAbsorbsAtOnce = true;
+
+  void check_same(const KeyValueCache& other) const {
+    if (other.dimension_ &&
+        !detail::Probes<S>::same_kernel(detail::KernelRef<S>::of(kernel_),
+                                        detail::KernelRef<S>::of(other.kernel_), *other.dimension_)) {
+      detail::fail_argument("merge: the memories differ in their kernel");
+    }
+  }
+
   void absorb(const KeyValueCache& other) { tokens_.push(other.tokens_.all()); }
 
  private:

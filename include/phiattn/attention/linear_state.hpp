@@ -4,6 +4,7 @@
 
 #include <phiattn/attention/linear_core.hpp>
 #include <phiattn/attention/memory_base.hpp>
+#include <phiattn/attention/probes.hpp>
 #include <phiattn/core/check.hpp>
 
 #include <algorithm>
@@ -58,10 +59,17 @@ class LinearState : public MemoryBase<LinearState<Map>, typename Map::Scalar> {
     return {};
   }
 
-  /// `other` is a state of the same map.
-  void absorb(const LinearState& other) {
+  static constexpr bool kAbsorbsAtOnce = true;
+
+  void check_same(const LinearState& other) const {
     detail::check_equal("features of the other state", other.core_.features(), "features of this one",
                         core_.features());
+    if (!detail::Probes<S>::same_map(map_ref(), other.map_ref(), dimension(), LogFeatureMap<Map>)) {
+      detail::fail_argument("merge: the memories differ in their feature map");
+    }
+  }
+
+  void absorb(const LinearState& other) {
     core_.merge(other.core_);
     size_ += other.size_;
   }

@@ -65,7 +65,8 @@ concept Memory = detail::MemoryFacts<M> &&
 ///     append_block(tokens)                  add them
 ///     read_block(queries, out) const        attend to all it holds
 ///     advance_block(queries, tokens, out)   row t sees the past and the tokens <= t
-///     absorb(other)                         union; `other` agrees in dimension, dv and scale
+///     check_same(other) const               throw if `other` differs in anything else that the sum depends on
+///     absorb(other)                         union; `other` agrees in dimension, dv and scale, and has passed the check
 template <class M>
 concept BlockModel = detail::MemoryFacts<M> &&
     requires(M memory, const M& other, const Queries<typename M::Scalar>& queries,
@@ -73,6 +74,7 @@ concept BlockModel = detail::MemoryFacts<M> &&
   memory.append_block(tokens);
   { other.read_block(queries, out) } -> std::same_as<AttentionStatus>;
   { memory.advance_block(queries, tokens, out) } -> std::same_as<AttentionStatus>;
+  other.check_same(other);
   memory.absorb(other);
   memory.settle(Index{});
   { other.block_rows() } -> std::same_as<Index>;

@@ -4,10 +4,12 @@
 
 #include <phiattn/attention/memory_loops.hpp>
 #include <phiattn/core/check.hpp>
+#include <phiattn/core/float_environment.hpp>
 
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace phiattn::inline PHIATTN_ABI {
 
@@ -26,6 +28,10 @@ class MemoryBase {
   Index block_rows() const { return kBlockRows; }
   /// Takes in the dimension of q and k, if the constructor did not; throws if it does not fit.
   void settle(Index /*d*/) {}
+  /// Throws if `other` differs in what the sum depends on, beside dimensions and scale.
+  void check_same(const Derived& /*other*/) const {}
+  /// Whether an exception in absorb() leaves all as it was; else merge() works on a copy.
+  static constexpr bool kAbsorbsAtOnce = false;
 
   void append(const Input<S>& k, const Input<S>& v) { append(k, v, TokenOptions<S>{}); }
   void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) {
@@ -43,7 +49,8 @@ class MemoryBase {
 
   AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first = 0) const {
     detail::check_output(out, q, self().value_dimension());
-    return read_into(q, first, detail::RowResults<S>(out));
+    return out.fill_apart(
+        [&](const Output<S>& apart) { return read_into(q, first, detail::RowResults<S>(apart)); });
   }
 
   Partial<S> read_partial(const Input<S>& q, Index first = 0) const {
@@ -68,13 +75,17 @@ class MemoryBase {
     out.check_apart_from("log_weights", options.log_weights);
     self().settle(k.cols());
     const Index position = place(options.first);
-    detail::RowResults<S> results(out);
-    Loops::advance(Model::of(self()), q, k, v, options.log_weights, position, next_, results);
-    return results.finish();
+    return out.fill_apart([&](const Output<S>& apart) {
+      detail::RowResults<S> results(apart);
+      Loops::advance(Model::of(self()), q, k, v, options.log_weights, position, next_, results);
+      return results.finish();
+    });
   }
 
-  /// Adds the tokens of `other`, which keep their positions; those that come later follow the last of both.
-  /// @throws std::invalid_argument  if the two differ in what the sum depends on
+  /// Adds the tokens of `other`, which keep their positions; those that come later follow the last of both. All or
+  /// nothing, should it throw.
+  /// @throws std::invalid_argument  if the two differ in what the sum depends on: dimensions, scale, options, centres,
+  ///                                reparametrisation, or what their maps or kernels make of a few tokens, to 1e-4
   void merge(const Derived& other) {
     if (&other == this) return merge(Derived(other));
     detail::check_equal("dv of the other memory", other.value_dimension(), "dv of this one",
@@ -93,8 +104,17 @@ class MemoryBase {
         detail::fail_argument("merge: the memories differ in scale");
       }
     }
-    if (theirs) self().settle(*theirs);
-    self().absorb(other);
+    const detail::FloatEnvironment environment;
+    self().check_same(other);
+    if constexpr (Derived::kAbsorbsAtOnce) {
+      self().absorb(other);
+      if (theirs) self().settle(*theirs);
+    } else {
+      Derived merged = self();
+      if (theirs) merged.settle(*theirs);
+      merged.absorb(other);
+      self() = std::move(merged);
+    }
     next_ = (std::max)(next_, other.next_);
   }
 

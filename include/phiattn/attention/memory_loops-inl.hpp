@@ -3,6 +3,7 @@
 // Included by attention/memory_loops.hpp where that is not compiled elsewhere.
 
 #include <phiattn/attention/memory_loops.hpp>
+#include <phiattn/core/float_environment.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -61,6 +62,7 @@ Tokens<S> MemoryLoops<S>::load(Workspace::Frame& frame, const Input<S>& keys, co
 template <class S>
 void MemoryLoops<S>::append(const ModelRef<S>& model, const Input<S>& k, const Input<S>& v,
                             const Input<S>& log_weights, Index position, Index& next) {
+  const FloatEnvironment environment;
   for (Index first = 0; first < k.rows(); first += model.block_rows) {
     Workspace::Frame frame;
     const Index n = (std::min)(model.block_rows, k.rows() - first);
@@ -79,6 +81,7 @@ void MemoryLoops<S>::append(const ModelRef<S>& model, const Input<S>& k, const I
 template <class S>
 void MemoryLoops<S>::read(const ModelRef<S>& model, const Input<S>& q, Index position,
                           RowResults<S>& results) {
+  const FloatEnvironment environment;
   for (Index first = 0; first < q.rows(); first += model.block_rows) {
     Workspace::Frame frame;
     const Index n = (std::min)(model.block_rows, q.rows() - first);
@@ -95,6 +98,7 @@ template <class S>
 void MemoryLoops<S>::advance(const ModelRef<S>& model, const Input<S>& q, const Input<S>& k,
                              const Input<S>& v, const Input<S>& log_weights, Index position, Index& next,
                              RowResults<S>& results) {
+  const FloatEnvironment environment;
   for (Index first = 0; first < q.rows(); first += model.block_rows) {
     Workspace::Frame frame;
     const Index n = (std::min)(model.block_rows, q.rows() - first);

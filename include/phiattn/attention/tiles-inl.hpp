@@ -4,6 +4,7 @@
 
 #include <phiattn/attention/tiles.hpp>
 #include <phiattn/core/exp.hpp>
+#include <phiattn/core/float_environment.hpp>
 #include <phiattn/core/packet.hpp>
 #include <phiattn/core/product.hpp>
 
@@ -64,6 +65,7 @@ void TiledAttention<S>::attend(Rows<const S> queries, Index first, const RowSums
 
 template <class S>
 AttentionStatus TiledAttention<S>::attend(const Input<S>& q, S query_factor, RowResults<S> results) const {
+  const FloatEnvironment environment;
   for (Index first = 0; first < q.rows(); first += tile_) {
     Workspace::Frame frame;
     const Rows<S> queries = frame.rows<S>((std::min)(tile_, q.rows() - first), q.cols());

@@ -83,7 +83,7 @@ std::vector<SparseRow<S>> sparse_rows(const Input<S>& target) {
       const S a = row(0, j);
       if (!(a >= 0) || !std::isfinite(a)) {
         fail_argument("target(" + std::to_string(i) + ", " + std::to_string(j) + "): got " +
-                      std::to_string(a) + ", expected a finite number >= 0");
+                      detail::number(a) + ", expected a finite number >= 0");
       }
       if (a > 0) {
         sparse.columns.push_back(j);
@@ -101,7 +101,7 @@ std::vector<SparseRow<S>> sparse_rows(const Input<S>& target) {
 /// ln(1/eps1)
 inline double log_inverse_leakage(double eps1) {
   if (eps1 > 0 && eps1 < 1) return -std::log(eps1);
-  fail_argument("eps1: got " + std::to_string(eps1) + ", expected a number in (0, 1)");
+  fail_argument("eps1: got " + detail::number(eps1) + ", expected a number in (0, 1)");
 }
 
 /// The rows of `keys` at the nonzeros of one row of the target, (k, d).
@@ -140,7 +140,7 @@ SparsePatternOf<S> random_projection_pattern(const Eigen::DenseBase<T>& a,
   const Input<S> target(a);  // an expression is evaluated once
   const auto least = static_cast<S>(detail::log_inverse_leakage(eps1) + eps2);
   if (!(eps2 >= 0) || !std::isfinite(eps2)) {
-    detail::fail_argument("eps2: got " + std::to_string(eps2) + ", expected a finite number >= 0");
+    detail::fail_argument("eps2: got " + detail::number(eps2) + ", expected a finite number >= 0");
   }
   SparsePatternOf<S> pattern{{},
                              detail::checked_directions<S>(g, target) / std::sqrt(static_cast<S>(g.cols()))};
@@ -164,16 +164,16 @@ inline Index random_projection_dimension(Index length, Index nonzeros, double ga
   detail::check_at_least("length L", length, 1);
   detail::check_at_least("nonzeros k", nonzeros, 1);
   if (!(gamma > 0 && gamma <= 1)) {
-    detail::fail_argument("gamma: got " + std::to_string(gamma) + ", expected a number in (0, 1]");
+    detail::fail_argument("gamma: got " + detail::number(gamma) + ", expected a number in (0, 1]");
   }
   if (!(delta > 0 && delta < 1)) {
-    detail::fail_argument("delta: got " + std::to_string(delta) + ", expected a number in (0, 1)");
+    detail::fail_argument("delta: got " + detail::number(delta) + ", expected a number in (0, 1)");
   }
   detail::checked_positive("eps2", eps2);
   const double beta = detail::log_inverse_leakage(eps1) - std::log(gamma) + eps2;
   const double eps = eps2 / (2 * std::sqrt(static_cast<double>(nonzeros)) * beta);
   if (!(eps < 1.5)) {
-    detail::fail_argument("eps2: got " + std::to_string(eps2) + ", too large for the bound");
+    detail::fail_argument("eps2: got " + detail::number(eps2) + ", too large for the bound");
   }
   const double pairs = 4 * std::pow(static_cast<double>(length), 2) / delta;
   return static_cast<Index>(std::ceil(std::log(pairs) / (eps * eps / 4 - eps * eps * eps / 6)));

@@ -7,6 +7,11 @@
 // share a function by accident. A unit that links phiattn::compiled and chose as the library did finds there what depends
 // on the scalar alone and declares it `extern template`; any other instantiates its own, as header-only use does.
 
+#if defined(__FAST_MATH__) && !defined(PHIATTN_ALLOW_FAST_MATH)
+#error \
+    "phiattn: -ffast-math (-Ofast) breaks the exponential's rounding and the containment of NaN; use -fno-math-errno -fno-trapping-math, or define PHIATTN_ALLOW_FAST_MATH to have it nevertheless"
+#endif
+
 /// gcc 12 warns of what its own AVX-512 header leaves undefined on purpose, wherever Eigen's packets are inlined into, even
 /// from system headers. It is enough to hush one place of those that it was inlined through.
 #if defined(__GNUC__) && !defined(__clang__)

@@ -49,14 +49,28 @@ inline void check_at_least(const char* what, Index came, Index least) {
 
 /// A vector comes as a row or a column:
 /// "size of log_weights: got 5, expected 4 (rows of k)", "smaller side of log_weights: got 2, expected 1 (a vector)"
-inline void check_vector(const std::string& what, Index rows, Index cols, const char* reference, Index due) {
-  check_equal(("size of " + what).c_str(), rows * cols, reference, due);
-  if (due > 0) check_equal(("smaller side of " + what).c_str(), (std::min)(rows, cols), "a vector", 1);
+inline void check_vector(const char* what, Index rows, Index cols, const char* reference, Index due) {
+  if (rows * cols != due) check_equal((std::string("size of ") + what).c_str(), rows * cols, reference, due);
+  if (due > 0 && (std::min)(rows, cols) != 1) {
+    check_equal((std::string("smaller side of ") + what).c_str(), (std::min)(rows, cols), "a vector", 1);
+  }
 }
 
-/// "scale: got -1.000000, expected a positive finite number"
+/// 4.0, 1e-320: as short as tells it from all others.
+inline std::string number(double x) {
+  char text[32];
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, x);
+    if (std::strtod(text, nullptr) == x) break;
+  }
+  std::string shortest = text;
+  if (shortest.find_first_not_of("-0123456789") == std::string::npos) shortest += ".0";
+  return shortest;
+}
+
+/// "scale: got -1.0, expected a positive finite number"
 [[noreturn]] inline void fail_positive(const std::string& what, double came) {
-  fail_argument(what + ": got " + std::to_string(came) + ", expected a positive finite number");
+  fail_argument(what + ": got " + number(came) + ", expected a positive finite number");
 }
 
 inline double checked_positive(const char* what, double came) {

@@ -5,6 +5,7 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/input.hpp>
 
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -45,10 +46,23 @@ inline bool overlap(const Extent& a, const Extent& b) {
   return shift < a.cols * a.element || shift + b.cols * b.element > stride;
 }
 
+/// Whether a view may have two elements in one place: neither do its rows follow one another, nor its columns.
+inline bool coincide(const Extent& x) {
+  const auto width = [&x](Index count, Index stride) { return (count - 1) * std::abs(stride) + x.element; };
+  if (x.rows == 0 || x.cols == 0) return false;
+  const Index row = width(x.cols, x.col_stride), column = width(x.rows, x.row_stride);
+  const auto apart = [&x](Index count, Index stride, Index least) {
+    return count == 1 || std::abs(stride) >= least;
+  };
+  return !(apart(x.cols, x.col_stride, x.element) && apart(x.rows, x.row_stride, row)) &&
+         !(apart(x.rows, x.row_stride, x.element) && apart(x.cols, x.col_stride, column));
+}
+
 }  // namespace detail
 
 /// A writable (n, dv) argument of the library. Its scalar is S, a wider one, or half or bfloat16 as storage of float. An
-/// expression with direct access is written where it lies, any other through itself.
+/// expression with direct access is written where it lies, any other through itself, once all is there: what it refers
+/// to cannot be told, and may be the inputs.
 template <detail::ComputeScalar S>
 class Output {
  public:
@@ -90,6 +104,9 @@ class Output {
   void check_shape(Index rows, Index cols) const {
     detail::check_equal("rows of out", extent_.rows, "rows of q", rows);
     detail::check_equal("columns of out", extent_.cols, "columns of v", cols);
+    if (extent_.data != nullptr && detail::coincide(extent_)) {
+      detail::fail_argument("out: its elements coincide in memory; each needs a place of its own");
+    }
   }
 
   void check_apart_from(const char* name, const Input<S>& input) const {
@@ -102,6 +119,16 @@ class Output {
 
   /// Rows [first, first + count), for a Prefetch.
   detail::Span span(Index first, Index count) const { return extent_.span(first, count); }
+
+  /// Calls fill(output) with this one or, where nobody can tell what it overlaps, with a matrix that is then stored.
+  template <class Fill>
+  auto fill_apart(const Fill& fill) const {
+    if (extent_.data != nullptr || extent_.rows == 0 || extent_.cols == 0) return fill(*this);
+    Matrix<S> apart(extent_.rows, extent_.cols);
+    const auto result = fill(Output(apart));
+    store(0, apart);
+    return result;
+  }
 
  private:
   using Store = void (*)(const Output&, Index first, Rows<const S> block);

@@ -118,7 +118,7 @@ FourierPairs<S> sample_exponential_pairs(Index m, Index d, double lambda, std::u
                                          Directions directions = Directions::orthogonal) {
   detail::check_at_least("columns of the frequencies (d)", d, 1);
   if (!(lambda >= 0.5) || !std::isfinite(lambda)) {
-    detail::fail_argument("lambda of exponential pairs: got " + std::to_string(lambda) +
+    detail::fail_argument("lambda of exponential pairs: got " + detail::number(lambda) +
                           ", expected a finite number of at least 1/2");
   }
   const Matrix<double> both =

@@ -68,7 +68,7 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
     detail::check_at_least("columns of the landmarks", landmarks.cols(), 1);
     detail::checked_positive("scale", scale_);
     if (!(options.jitter >= 0) || !std::isfinite(options.jitter)) {
-      detail::fail_argument("jitter of NystromFeatures: got " + std::to_string(options.jitter) +
+      detail::fail_argument("jitter of NystromFeatures: got " + detail::number(options.jitter) +
                             ", expected a finite number, not negative");
     }
     parts_ = std::make_shared<const Parts>(prepare(landmarks, options.jitter));

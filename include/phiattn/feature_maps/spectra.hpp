@@ -82,7 +82,7 @@ Projection<S> sample_matern_spectrum(Index m, Index d, double nu, double sigma,
                                      const SpectrumOptions& options = {}) {
   detail::check_sigma(sigma);
   if (!(nu >= 0.5 && nu <= 1000) || 2 * nu != std::floor(2 * nu)) {
-    detail::fail_argument("nu of a Matern spectrum: got " + std::to_string(nu) +
+    detail::fail_argument("nu of a Matern spectrum: got " + detail::number(nu) +
                           ", expected a multiple of 1/2 from 1/2 to 1000");
   }
   constexpr std::uint64_t kChiSquare = 2;  // 0 and 1 are the streams of sample_projection()

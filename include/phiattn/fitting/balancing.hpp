@@ -28,7 +28,7 @@ namespace phiattn::inline PHIATTN_ABI {
 /// Cost: O(n_k d).
 template <detail::ComputeScalar S = double>
 ReparametrisationOf<S> key_centring(const std::type_identity_t<Input<S>>& k) {
-  const Matrix<S> keys = detail::calibration_rows<S>("rows of k", k);
+  const Matrix<S> keys = detail::calibration_rows<S>("k", k);
   return ReparametrisationOf<S>::shift(Vector<S>::Zero(k.cols()), keys.colwise().mean());
 }
 

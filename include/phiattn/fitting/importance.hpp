@@ -75,7 +75,7 @@ Projection<S> sample_importance_projection(Index m, const std::type_identity_t<I
   detail::check_at_least("rows of omega (m)", m, 1);
   detail::check_at_least("centres", options.centres.value_or(0), 0);
   if (!(options.origin_share > 0 && options.origin_share <= 1)) {
-    detail::fail_argument("origin_share: got " + std::to_string(options.origin_share) +
+    detail::fail_argument("origin_share: got " + detail::number(options.origin_share) +
                           ", expected a number in (0, 1]");
   }
   const detail::CalibrationData<Fitted> data(q, k, options.scale.value_or(inverse_sqrt_scale(q.cols())));

@@ -97,7 +97,7 @@ Matrix<S> k_means(const std::type_identity_t<Input<S>>& x, Index count, const KM
   detail::check_at_least("iterations", options.iterations, 0);
   detail::check_at_least("restarts", options.restarts, 1);
   detail::check_at_least("rows of x", x.rows(), count);
-  const Matrix<S> rows = detail::calibration_rows<S>("rows of x", x);
+  const Matrix<S> rows = detail::calibration_rows<S>("x", x);
   detail::Clustering<S> best;
   for (Index start = 0; start < options.restarts; ++start) {
     const auto stream = static_cast<std::uint64_t>(start);

@@ -27,7 +27,7 @@ class CosineKernel : public detail::FormerKernelCalls<CosineKernel<S>, S> {
 
   explicit CosineKernel(double temperature) : temperature_(static_cast<S>(temperature)) {
     if (!std::isfinite(temperature_)) {
-      detail::fail_argument("temperature of CosineKernel: got " + std::to_string(temperature) +
+      detail::fail_argument("temperature of CosineKernel: got " + detail::number(temperature) +
                             ", expected a finite number");
     }
   }

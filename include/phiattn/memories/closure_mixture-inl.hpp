@@ -63,8 +63,14 @@ AttentionStatus ClosureMixture<S>::advance_block(const Queries<S>& queries, cons
 }
 
 template <detail::ComputeScalar S>
-void ClosureMixture<S>::absorb(const ClosureMixture& other) {
+void ClosureMixture<S>::check_same(const ClosureMixture& other) const {
   codebook_.check_same(other.codebook_);
+  frame_.check_same(other.frame_);
+  detail::check_same(closures_.front().options(), other.closures_.front().options());
+}
+
+template <detail::ComputeScalar S>
+void ClosureMixture<S>::absorb(const ClosureMixture& other) {
   for (std::size_t g = 0; g < closures_.size(); ++g) closures_[g].merge(other.closures_[g]);
   size_ += other.size_;
 }

@@ -101,7 +101,7 @@ class ClosureMixture : public MemoryBase<ClosureMixture<S>, S> {
   void append_block(const Tokens<S>& tokens);
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const;
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out);
-  /// `other` is a mixture of the same centres, reparametrisation and options.
+  void check_same(const ClosureMixture& other) const;
   void absorb(const ClosureMixture& other);
 
  private:

@@ -35,6 +35,7 @@ class ClosureMoments {
         cross_(Matrix<S>::Zero(d, dv)),
         hull_(options.clamp ? dv : 0) {}
 
+  const ClosureOptions& options() const { return options_; }
   bool empty() const { return normaliser_ == 0; }
 
   /// Queries x (n, d) see all tokens so far.

@@ -25,9 +25,15 @@ struct ClosureOptions {
 
 namespace detail {
 
+inline void check_same(const ClosureOptions& a, const ClosureOptions& b) {
+  if (a.covariance != b.covariance) fail_argument("merge: the memories differ in covariance");
+  if (a.freezing != b.freezing) fail_argument("merge: the memories differ in freezing");
+  if (a.clamp != b.clamp) fail_argument("merge: the memories differ in clamp");
+}
+
 inline const ClosureOptions& checked(const ClosureOptions& options) {
   if (!(options.freezing >= 0)) {
-    fail_argument("freezing: got " + std::to_string(options.freezing) + ", expected a number of at least 0");
+    fail_argument("freezing: got " + number(options.freezing) + ", expected a number of at least 0");
   }
   return options;
 }

@@ -75,8 +75,17 @@ AttentionStatus ClusterMemory<S>::advance_block(const Queries<S>& queries, const
 }
 
 template <detail::ComputeScalar S>
-void ClusterMemory<S>::absorb(const ClusterMemory& other) {
+void ClusterMemory<S>::check_same(const ClusterMemory& other) const {
   codebook_.check_same(other.codebook_);
+  frame_.check_same(other.frame_);
+  detail::check_equal("top of the other memory", other.options_.top, "top of this one", options_.top);
+  if (other.options_.freezing != options_.freezing) {
+    detail::fail_argument("merge: the memories differ in freezing");
+  }
+}
+
+template <detail::ComputeScalar S>
+void ClusterMemory<S>::absorb(const ClusterMemory& other) {
   for (std::size_t c = 0; c < buckets_.size(); ++c) {
     store_.summaries().merge(static_cast<Index>(c), other.store_.summaries());
     buckets_[c].push(other.buckets_[c].all());

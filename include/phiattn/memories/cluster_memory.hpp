@@ -44,7 +44,7 @@ class ClusterMemory : public MemoryBase<ClusterMemory<S>, S> {
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const;
   /// In one block if all tokens are finite, else row by row: 0 times a value that a row does not see is NaN.
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out);
-  /// `other` is a memory of the same centres, reparametrisation and options.
+  void check_same(const ClusterMemory& other) const;
   void absorb(const ClusterMemory& other);
 
  private:

@@ -32,7 +32,7 @@ namespace detail {
 inline const ClusterOptions& checked(const ClusterOptions& options) {
   check_at_least("top", options.top, 0);
   if (!(options.freezing >= 0)) {
-    fail_argument("freezing: got " + std::to_string(options.freezing) + ", expected a number of at least 0");
+    fail_argument("freezing: got " + number(options.freezing) + ", expected a number of at least 0");
   }
   return options;
 }

@@ -35,6 +35,7 @@ class ForgetfulMemory : public MemoryBase<ForgetfulMemory<S>, S> {
     return read_block(queries, out);
   }
 
+  static constexpr bool kAbsorbsAtOnce = true;
   void absorb(const ForgetfulMemory& other) { size_ += other.size_; }
 
  private:

@@ -44,6 +44,12 @@ AttentionStatus GaussianClosure<S>::advance_block(const Queries<S>& queries, con
 }
 
 template <detail::ComputeScalar S>
+void GaussianClosure<S>::check_same(const GaussianClosure& other) const {
+  frame_.check_same(other.frame_);
+  detail::check_same(moments_.options(), other.moments_.options());
+}
+
+template <detail::ComputeScalar S>
 void GaussianClosure<S>::absorb(const GaussianClosure& other) {
   moments_.merge(other.moments_);
   size_ += other.size_;

@@ -50,7 +50,7 @@ class GaussianClosure : public MemoryBase<GaussianClosure<S>, S> {
   void append_block(const Tokens<S>& tokens);
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const;
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out);
-  /// `other` is a closure of the same reparametrisation and options.
+  void check_same(const GaussianClosure& other) const;
   void absorb(const GaussianClosure& other);
 
  private:

@@ -37,6 +37,12 @@ class TokenFrame {
   Index dimension() const { return dimension_; }
   double scale() const { return scale_; }
 
+  void check_same(const TokenFrame& other) const {
+    if (sides_ != other.sides_ && !(*sides_ == *other.sides_)) {
+      fail_argument("merge: the memories differ in their reparametrisation");
+    }
+  }
+
   /// x (n, d) and log-factors (n).
   struct FramedQueries {
     Rows<S> x;
@@ -70,6 +76,7 @@ class TokenFrame {
  private:
   struct Sides {
     ScaledSide<S> query, key;
+    bool operator==(const Sides& other) const { return query == other.query && key == other.key; }
   };
 
   static void transform(const ScaledSide<S>& side, Rows<const S> tokens, Rows<S> x, S* log_factors) {

@@ -4,6 +4,7 @@
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/attention/tiles.hpp>
+#include <phiattn/core/float_environment.hpp>
 #include <phiattn/kernels/exponential.hpp>
 #include <phiattn/masks/mask.hpp>
 #include <phiattn/memories/far_memory.hpp>
@@ -67,6 +68,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   /// and stays so. Keeps n_q (dv + 2) numbers, what is behind, until it meets the rest.
   AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
                                 Index first) const {
+    const detail::FloatEnvironment environment;
     this->check_dimension("columns of k", k.cols());
     Windowed settled = *this;
     settled.settle(k.cols());
@@ -156,9 +158,13 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
     return status;
   }
 
-  /// `other` has the same window and kind of far memory; its tokens come later.
-  void absorb(const Windowed& other) {
+  void check_same(const Windowed& other) const {
     detail::check_equal("window of the other memory", other.window_, "window of this one", window_);
+    far_.check_same(other.far_);
+  }
+
+  /// The tokens of `other` come later.
+  void absorb(const Windowed& other) {
     if (!other.dimension_) return;
     if (other.near_.size() >= window_) {
       leave(near_.size());
@@ -175,8 +181,8 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   void share_scale() {
     const std::optional<double> theirs = far_.scale();
     if (scale_ && theirs && *scale_ != *theirs) {
-      detail::fail_argument("scale: got " + std::to_string(*scale_) + ", expected " +
-                            std::to_string(*theirs) + " (scale of the far memory)");
+      detail::fail_argument("scale: got " + detail::number(*scale_) + ", expected " +
+                            detail::number(*theirs) + " (scale of the far memory)");
     }
     if (theirs) scale_ = theirs;
   }

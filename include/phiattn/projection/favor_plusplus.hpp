@@ -25,7 +25,7 @@ namespace phiattn::inline PHIATTN_ABI {
 template <detail::ComputeScalar S>
 Projection<S> favor_plusplus(const Projection<S>& omega, double a) {
   if (!(a <= 0) || !std::isfinite(a)) {
-    detail::fail_argument("A of FAVOR++: got " + std::to_string(a) + ", expected a finite number <= 0");
+    detail::fail_argument("A of FAVOR++: got " + detail::number(a) + ", expected a finite number <= 0");
   }
   const double stretch = 1 - 4 * a;
   const auto squares = omega.matrix().template cast<double>().rowwise().squaredNorm().eval();

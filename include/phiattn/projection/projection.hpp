@@ -192,7 +192,7 @@ Vector<S> Projection<S>::checked(const Input<S>& log_weights, Index m) {
   log_weights.as_column().load(0, S(1), column);
   for (Index i = 0; i < m; ++i) {
     if (std::isfinite(column(i, 0))) continue;
-    detail::fail_argument("log-weight " + std::to_string(i) + ": got " + std::to_string(column(i, 0)) +
+    detail::fail_argument("log-weight " + std::to_string(i) + ": got " + detail::number(column(i, 0)) +
                           ", expected a finite number");
   }
   return column;

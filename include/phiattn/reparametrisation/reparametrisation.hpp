@@ -71,7 +71,7 @@ class ReparametrisationOf {
   static ReparametrisationOf diagonal(const Vector<S>& psi) {
     for (Index l = 0; l < psi.size(); ++l) {
       if (psi(l) != 0 && std::isfinite(psi(l))) continue;
-      detail::fail_argument("psi(" + std::to_string(l) + "): got " + std::to_string(psi(l)) +
+      detail::fail_argument("psi(" + std::to_string(l) + "): got " + detail::number(psi(l)) +
                             ", expected a finite number other than 0");
     }
     const Vector<S> zero = Vector<S>::Zero(psi.size());

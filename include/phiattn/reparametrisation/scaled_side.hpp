@@ -35,6 +35,12 @@ class ScaledSide {
 
   bool is_diagonal() const { return transposed_.size() == 0; }
 
+  bool operator==(const ScaledSide& other) const {
+    return shift_.size() == other.shift_.size() && is_diagonal() == other.is_diagonal() &&
+           transposed_ == other.transposed_ && diagonal_ == other.diagonal_ && shift_ == other.shift_ &&
+           slope_ == other.slope_ && constant_ == other.constant_;
+  }
+
   /// log_scale(t) <- log_scale(t) + log-factor of row t
   void add_log_factors(const ConstMatrixRef<S>& x, VectorRef<S> log_scale) const {
     for (Index t = 0; t < x.rows(); ++t) log_scale(t) += (x.row(t) - shift_).dot(slope_) + constant_;
