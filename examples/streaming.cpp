@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <phiattn/phiattn.hpp>
 
-#include "support/heap_meter.hpp"
+#include "support/heap_hooks.hpp"
 
 namespace pa = phiattn;
 

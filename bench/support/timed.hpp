@@ -2,7 +2,7 @@
 
 // What a piece of work takes, beside another and beside the peak of the machine.
 
-#include "../../examples/support/heap_meter.hpp"
+#include "../../examples/support/heap_hooks.hpp"
 #include "machine.hpp"
 
 #include <cstdint>

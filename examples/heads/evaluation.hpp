@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "../support/heap_meter.hpp"
+#include "../support/heap_hooks.hpp"
 #include "inputs.hpp"
 
 namespace examples {

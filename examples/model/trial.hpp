@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "../support/heap_meter.hpp"
+#include "../support/heap_hooks.hpp"
 #include "arguments.hpp"
 #include "attentions.hpp"
 #include "decoder.hpp"

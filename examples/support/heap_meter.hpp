@@ -1,5 +1,5 @@
-// How much heap a piece of code takes, by standing in for malloc and its kin, which Eigen and operator new
-// both end in. Include it in one source file of a program: it defines those functions.
+// How much heap a piece of code takes, and what it does when there is none, in a program one of whose source files includes
+// heap_hooks.hpp.
 //
 // Only with glibc, and not under a sanitizer that brings its own malloc; elsewhere kHeapIsMetered is false
 // and every reading is 0. Stack memory is not counted (Eigen puts temporaries under 128 KiB there). All threads count.
@@ -40,6 +40,9 @@ inline constinit std::atomic<std::int64_t> allocated_large_blocks = 0;
 /// Bytes from which on a block is large: more than bookkeeping.
 inline constexpr std::int64_t kLarge = 8192;
 
+/// Counts down to the allocation that fails; 0: none does.
+inline constinit std::atomic<std::int64_t> blocks_until_failure = 0;
+
 /// Bytes now allocated.
 inline std::int64_t live() { return live_bytes.load(); }
 
@@ -79,71 +82,3 @@ inline void count_block(std::int64_t bytes) {
 }
 
 }  // namespace heap_meter
-
-#if EXAMPLES_METER_HEAP
-
-#include <malloc.h>
-
-extern "C" {
-
-void* __libc_malloc(std::size_t size) noexcept;
-void* __libc_calloc(std::size_t count, std::size_t size) noexcept;
-void* __libc_realloc(void* block, std::size_t size) noexcept;
-void* __libc_memalign(std::size_t alignment, std::size_t size) noexcept;
-void __libc_free(void* block) noexcept;
-
-namespace heap_meter::detail {
-
-inline std::int64_t size_of(void* block) { return static_cast<std::int64_t>(malloc_usable_size(block)); }
-
-inline void* counted(void* block) noexcept {
-  if (block == nullptr) return block;
-  const std::int64_t bytes = size_of(block);
-  count(bytes);
-  count_block(bytes);
-  return block;
-}
-
-}  // namespace heap_meter::detail
-
-void* malloc(std::size_t size) noexcept { return heap_meter::detail::counted(__libc_malloc(size)); }
-
-void* calloc(std::size_t count, std::size_t size) noexcept {
-  return heap_meter::detail::counted(__libc_calloc(count, size));
-}
-
-void* memalign(std::size_t alignment, std::size_t size) noexcept {
-  return heap_meter::detail::counted(__libc_memalign(alignment, size));
-}
-
-void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept { return memalign(alignment, size); }
-
-int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexcept {
-  if (alignment % sizeof(void*) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0) return EINVAL;
-  void* const found = memalign(alignment, size);
-  if (found == nullptr) return ENOMEM;
-  *block = found;
-  return 0;
-}
-
-void* realloc(void* block, std::size_t size) noexcept {
-  const std::int64_t before = heap_meter::detail::size_of(block);
-  void* const moved = __libc_realloc(block, size);
-  if (moved == nullptr && size != 0) return moved;  // the block is as it was
-  const std::int64_t after = heap_meter::detail::size_of(moved);
-  heap_meter::count(after - before);
-  if (moved != nullptr) heap_meter::count_block(after);
-  return moved;
-}
-
-void free(void* block) noexcept {
-  heap_meter::count(-heap_meter::detail::size_of(block));
-  __libc_free(block);
-}
-
-}  // extern "C"
-
-#endif
-
-#undef EXAMPLES_HAS_FEATURE
-#undef EXAMPLES_METER_HEAP

@@ -15,7 +15,7 @@
 #include <barrier>
 #include <thread>
 
-#include "../../examples/support/heap_meter.hpp"
+#include "../../examples/support/heap_hooks.hpp"
 #include "support/catch.hpp"
 
 using namespace phiattn;

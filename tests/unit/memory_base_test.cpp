@@ -98,7 +98,7 @@ TEST_CASE("after a map has thrown, a memory goes on from the tokens that it took
   }
 }
 
-TEST_CASE("a window that an exception left too full loses nothing in a merge") {
+TEST_CASE("a window that an exception left loses nothing in a merge") {
   const Matrix<double> k = some(60, kD, 1), v = some(60, kDv, 2);
   Windowed late(5, LinearState(ThrowingFeatures(2), kDv));
   late.append(k.topRows(30), v.topRows(30));

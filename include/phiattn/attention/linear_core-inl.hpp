@@ -77,6 +77,7 @@ void LinearCore<Scale>::advance(const MapRef<S>& map, const Queries<S>& queries,
     fill(map, Side::queries, queries.q, queries.first, features_of_q);
   }
   add_log_weights(tokens, keys);
+  frame.reserve<S>(kBlock * kBlock, 1);
   Prefetch& ahead = Workspace::of_this_thread().ahead;
   for (Index begin = 0; begin < n; begin += kBlock) {
     const Index rows = (std::min)(kBlock, n - begin);

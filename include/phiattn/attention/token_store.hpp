@@ -22,22 +22,7 @@ class TokenStore {
   const S* log_weights() const { return log_weights_.data(); }
   Tokens<S> all() const { return {keys(), values(), log_weights(), 0}; }
 
-  void push(const Tokens<S>& tokens) {
-    const Index n = tokens.size();
-    if (n == 0) return;  // of what dimension, nobody knows
-    make_room(n, tokens.k.cols);
-    keys_.middleRows(size_, n) = tokens.k.eigen();
-    values_.middleRows(size_, n) = tokens.v.eigen();
-    if (tokens.log_weights) {
-      std::copy_n(tokens.log_weights, n, log_weights_.data() + size_);
-    } else {
-      log_weights_.segment(size_, n).setZero();
-    }
-    size_ += n;
-  }
-
- private:
-  /// All of it or nothing: what is there is given up once the larger is there.
+  /// Room for n more tokens, all of it or nothing: what is there is given up once the larger is there.
   void make_room(Index n, Index d) {
     if (keys_.cols() == d && size_ + n <= keys_.rows()) return;
     const Index capacity = (std::max)(size_ + n, 2 * keys_.rows());
@@ -53,6 +38,21 @@ class TokenStore {
     log_weights_.swap(log_weights);
   }
 
+  void push(const Tokens<S>& tokens) {
+    const Index n = tokens.size();
+    if (n == 0) return;  // of what dimension, nobody knows
+    make_room(n, tokens.k.cols);
+    keys_.middleRows(size_, n) = tokens.k.eigen();
+    values_.middleRows(size_, n) = tokens.v.eigen();
+    if (tokens.log_weights) {
+      std::copy_n(tokens.log_weights, n, log_weights_.data() + size_);
+    } else {
+      log_weights_.segment(size_, n).setZero();
+    }
+    size_ += n;
+  }
+
+ private:
   Matrix<S> keys_, values_;
   Vector<S> log_weights_;
   Index size_ = 0;

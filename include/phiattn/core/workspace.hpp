@@ -54,6 +54,14 @@ class Workspace {
       return static_cast<T*>(static_cast<void*>(workspace_.take(static_cast<std::size_t>(n) * sizeof(T))));
     }
 
+    /// Makes sure of room for n numbers in at most `pieces`, in this frame and those that follow it: taking them does not
+    /// throw, so that what is half done by then gets done.
+    template <class T>
+    void reserve(Index n, Index pieces) {
+      workspace_.make_room(workspace_.in_lines(static_cast<std::size_t>(n) * sizeof(T)) +
+                           static_cast<std::size_t>(pieces) * kLine);
+    }
+
     template <class S>
     Rows<S> rows(Index n, Index m) {
       return {numbers<S>(n * m), n, m};
@@ -86,16 +94,23 @@ class Workspace {
 
   Workspace() = default;
 
+  static std::size_t in_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
   std::byte* take(std::size_t bytes) {
-    bytes = (bytes + kLine - 1) / kLine * kLine;
+    bytes = in_lines(bytes);
+    make_room(bytes);
+    top_.all += bytes;
+    return blocks_[top_.block].data.get() + std::exchange(top_.used, top_.used + bytes);
+  }
+
+  /// What is left of a block that is too small for it stays unused until the frame ends.
+  void make_room(std::size_t bytes) {
+    most_ = (std::max)(most_, top_.all + bytes);
     while (top_.block < blocks_.size() && top_.used + bytes > blocks_[top_.block].size) {
       ++top_.block;
       top_.used = 0;
     }
     if (top_.block == blocks_.size()) blocks_.push_back(fresh((std::max)(bytes, kLeast)));
-    top_.all += bytes;
-    most_ = (std::max)(most_, top_.all);
-    return blocks_[top_.block].data.get() + std::exchange(top_.used, top_.used + bytes);
   }
 
   /// Nothing is in use: as much as it ever took, in one block, if there is memory for that.

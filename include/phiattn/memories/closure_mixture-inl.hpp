@@ -21,6 +21,7 @@ void ClosureMixture<S>::append_block(const Tokens<S>& tokens) {
   Workspace::Frame frame;
   const auto keys = frame_.keys(frame, tokens);
   const detail::TokenGroups<S> groups(frame, keys, codebook_.nearest(frame, keys.k), closures());
+  closures_.front().reserve(frame, 0, tokens.size());
   for (Index g = 0; g < closures(); ++g) closure(g).append(groups.tokens(g));
   size_ += tokens.size();
 }
@@ -51,6 +52,7 @@ AttentionStatus ClosureMixture<S>::advance_block(const Queries<S>& queries, cons
   const auto part = RowSums<S>::of(frame, queries.size(), dv_);
   AttentionStatus status;
   out.set_nothing();
+  closures_.front().reserve(frame, queries.size(), tokens.size());
   for (Index g = 0; g < closures(); ++g) {
     const auto of_group = groups.tokens(g);
     if (closure(g).empty() && of_group.size() == 0) continue;

@@ -38,6 +38,12 @@ class ClosureMoments {
   const ClosureOptions& options() const { return options_; }
   bool empty() const { return normaliser_ == 0; }
 
+  /// Makes room for all that n queries and m tokens take at a time, so that nothing throws once anything has changed.
+  void reserve(Workspace::Frame& frame, Index n, Index m) const {
+    const Index d = mean_.size(), dv = value_mean_.size();
+    frame.reserve<S>(m * (1 + d + dv) + n * (m + 2 * d + 1) + 2 * d + d + dv + m * d, 16);
+  }
+
   /// Queries x (n, d) see all tokens so far.
   AttentionStatus read(Rows<const S> x, const RowSums<S>& out) const {
     if (empty()) {
@@ -50,6 +56,7 @@ class ClosureMoments {
   void append(const ClosureTokens<S>& tokens) {
     if (tokens.size() == 0) return;
     Workspace::Frame frame;
+    reserve(frame, 0, tokens.size());
     absorb(tokens, take_keys(frame, tokens));
   }
 
@@ -60,6 +67,8 @@ class ClosureMoments {
                           const RowSums<S>& out) {
     if (tokens.size() == 0) return read(x, out);
     const Index n = x.rows;
+    Workspace::Frame all;
+    reserve(all, n, tokens.size());
     if (n == 1 || admits(tokens, visible, n)) {
       Workspace::Frame frame;
       const Deviations deviations = take_keys(frame, tokens);

@@ -26,6 +26,7 @@ void ClusterMemory<S>::append_block(const Tokens<S>& tokens) {
   Workspace::Frame frame;
   const auto keys = frame_.keys(frame, tokens);
   const Index* nearest = codebook_.nearest(frame, keys.k);
+  make_room(frame, nearest, keys.size());
   for (Index j = 0; j < keys.size(); ++j) add(keys, j, nearest[j]);
   size_ += tokens.size();
 }
@@ -62,6 +63,7 @@ AttentionStatus ClusterMemory<S>::advance_block(const Queries<S>& queries, const
   const auto framed = frame_.queries(frame, queries.q);
   const Index* nearest = codebook_.nearest(frame, keys.k);
   const auto after = detail::ClusterSummaries<S>::of(frame, n, d, dv_);
+  make_room(frame, nearest, n);
   for (Index j = 0; j < n; ++j) {
     add(keys, j, nearest[j]);
     after.copy(j, nearest[j], store);
@@ -91,6 +93,16 @@ void ClusterMemory<S>::absorb(const ClusterMemory& other) {
     buckets_[c].push(other.buckets_[c].all());
   }
   size_ += other.size_;
+}
+
+template <detail::ComputeScalar S>
+void ClusterMemory<S>::make_room(Workspace::Frame& frame, const Index* nearest, Index n) {
+  auto* const coming = frame.numbers<Index>(clusters());
+  std::fill_n(coming, clusters(), Index{0});
+  for (Index j = 0; j < n; ++j) ++coming[nearest[j]];
+  for (Index c = 0; c < clusters(); ++c) {
+    if (coming[c] > 0) buckets_[static_cast<std::size_t>(c)].make_room(coming[c], dimension());
+  }
 }
 
 template <detail::ComputeScalar S>

@@ -48,6 +48,8 @@ class ClusterMemory : public MemoryBase<ClusterMemory<S>, S> {
   void absorb(const ClusterMemory& other);
 
  private:
+  /// For n tokens more, before any of them is added: adding does not throw.
+  void make_room(Workspace::Frame& frame, const Index* nearest, Index n);
   void add(const detail::ClosureTokens<S>& tokens, Index j, Index c);
 
   detail::TokenFrame<S> frame_;

@@ -48,19 +48,13 @@ class TokenQueue {
     size_ += n;
   }
 
-  /// Adds the tokens of another queue, with their positions.
-  void push(const TokenQueue& other) {
-    for (Index first = 0, n; first < other.size_; first += n) {
-      n = other.run(first, other.size_);
-      push(other.middle(first, n));
-    }
-  }
-
   /// The n oldest leave.
   void drop(Index n) {
     head_ += n;
     size_ -= n;
   }
+  /// The n last have never come.
+  void drop_last(Index n) { size_ -= n; }
 
   /// Room for n more tokens. Moves to the front once as many tokens have left as are here, else doubles, all of it or
   /// nothing.

@@ -122,8 +122,14 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   }
 
   void append_block(const Tokens<S>& tokens) {
+    const Index room = window_ - near_.size();
     near_.push(tokens);
-    leave_window();
+    ComeBack come_back{near_, tokens.size() - (std::min)(tokens.size(), room)};
+    while (near_.size() > window_) {
+      const Index rows = (std::min)(near_.run(0, near_.size() - window_), far_.block_rows());
+      leave(rows);
+      come_back.tokens -= rows;
+    }
   }
 
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
@@ -137,22 +143,24 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
     Workspace::Frame frame;
-    leave_window();  // those that an exception kept
     const Index n = queries.size();
     const Index held = near_.size();
     near_.push(tokens);
+    ComeBack come_back{near_, n};
     attend_near(queries.q, near_.all(), BandMask{held + 1 - window_, held + 1}, out);
     // Row t sees one token leave if the window is full by then.
     const Index before = (std::min)(window_ - held, n);
     const auto beyond = RowSums<S>::of(frame, n, value_dimension());
     AttentionStatus status;
     if (before > 0) status = far_.read_block(queries.middle(0, before), beyond.middle(0, before));
+    come_back.tokens -= before;
     for (Index first = before, rows; first < n; first += rows) {
       rows = (std::min)(near_.run(0, n - first), far_.block_rows());
       status.add(
           far_.advance_block(queries.middle(first, rows), near_.middle(0, rows), beyond.middle(first, rows)),
           first);
       near_.drop(rows);
+      come_back.tokens -= rows;
     }
     combine(out, beyond);
     return status;
@@ -167,11 +175,13 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   void absorb(const Windowed& other) {
     if (!other.dimension_) return;
     if (other.near_.size() >= window_) {
-      leave(near_.size());
+      while (near_.size() > 0) leave((std::min)(near_.run(0, near_.size()), far_.block_rows()));
       far_.merge(other.far_);
     }
-    near_.push(other.near_);
-    leave_window();
+    for (Index first = 0, n; first < other.near_.size(); first += n) {
+      n = other.near_.run(first, other.near_.size());
+      append_block(other.near_.middle(first, n));
+    }
   }
 
  private:
@@ -198,17 +208,18 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
         .attend(queries, 0, out);
   }
 
-  /// The n oldest leave the window for the far memory.
+  /// The n oldest, which stand one behind the other, leave the window for the far memory.
   void leave(Index n) {
-    for (Index rows; n > 0; n -= rows) {
-      rows = (std::min)(near_.run(0, n), far_.block_rows());
-      far_.append_block(near_.middle(0, rows));
-      near_.drop(rows);
-    }
+    far_.append_block(near_.middle(0, n));
+    near_.drop(n);
   }
 
-  /// Those beyond the window leave it.
-  void leave_window() { leave(std::max<Index>(0, near_.size() - window_)); }
+  /// Tokens in the window that have come too early, should the far memory throw: it stays as long as it was.
+  struct ComeBack {
+    detail::TokenQueue<S>& window;
+    Index tokens;
+    ~ComeBack() { window.drop_last(tokens); }
+  };
 
   static constexpr Index kNearTile = 128;
 
