@@ -33,6 +33,9 @@ class PerFeatureScale {
   explicit PerFeatureScale(Index m)
       : log_(RowVector<S>::Constant(padded<S>(m), kNothing<S>)), raised_(log_), running_(log_) {}
 
+  /// Whether no key has been there.
+  bool nothing() const { return nothing_; }
+
   /// Finds the scale C after keys b and whether one of their features is NaN or infinitely large.
   void survey(const FeatureRows<S>& keys) {
     const Rows<S>& b = keys.values;

@@ -59,7 +59,7 @@ void LinearCore<Scale>::read(const MapRef<S>& map, const Queries<S>& queries, co
   const auto features_of_q = room(frame, queries.size());
   fill(map, Side::queries, queries.q, queries.first, features_of_q);
   read_weighed(features_of_q, out, Workspace::of_this_thread().ahead);
-  finish(features_of_q, out);
+  finish(map, features_of_q, out);
 }
 
 template <class Scale>
@@ -84,7 +84,7 @@ void LinearCore<Scale>::advance(const MapRef<S>& map, const Queries<S>& queries,
     advance_block(features_of_q.middle(begin, rows), keys.middle(begin, rows), tokens.v.middle(begin, rows),
                   out.middle(begin, rows), ahead);
   }
-  finish(features_of_q, out);
+  finish(map, features_of_q, out);
 }
 
 template <class Scale>
@@ -148,11 +148,14 @@ void LinearCore<Scale>::add_triangle(const FeatureRows<S>& queries, const Featur
 }
 
 template <class Scale>
-void LinearCore<Scale>::finish(const FeatureRows<S>& queries, const RowSums<S>& out) {
+void LinearCore<Scale>::finish(const MapRef<S>& map, const FeatureRows<S>& queries,
+                               const RowSums<S>& out) const {
   std::copy_n(queries.log_scale, out.rows(), out.log_scale);
   if constexpr (Scale::kPositive) {
     for (Index t = 0; t < out.rows(); ++t) {
-      if (out.normaliser[t] == 0) out.set_nothing(t);
+      if (out.normaliser[t] != 0) continue;
+      out.set_nothing(t);
+      if (map.never_zero && !scale_.nothing()) out.set_out_of_range(t);
     }
   }
 }

@@ -50,7 +50,7 @@ class LinearCore {
   void add_triangle(const FeatureRows<S>& queries, const FeatureRows<S>& keys, Rows<const S> values,
                     const RowSums<S>& out) const;
   /// Hands the log-scales over; rows without a key in common say so.
-  static void finish(const FeatureRows<S>& queries, const RowSums<S>& out);
+  void finish(const MapRef<S>& map, const FeatureRows<S>& queries, const RowSums<S>& out) const;
 
   Scale scale_;
   Matrix<S> sums_;        // S (m, dv)

@@ -28,8 +28,9 @@ struct AttentionOptions {
   Index chunk = 128;
 };
 
-/// Rows whose normaliser vanished or was negative, which only signed similarities can bring about. Their weights are
-/// not a distribution: take fewer of their outputs for granted.
+/// Rows whose normaliser is no positive number: it vanished or was negative, which only signed similarities can bring
+/// about, or it is NaN, for tokens that are not finite or whose similarities leave the range of the compute type. Their
+/// weights are not a distribution: take fewer of their outputs for granted.
 struct AttentionStatus {
   Index nonpositive_rows = 0;
   Index first_nonpositive_row = -1;  // -1: none

@@ -24,7 +24,7 @@ class RowResults {
     }
     for (Index t = 0; t < rows.rows(); ++t) {
       if (rows.is_nothing(t)) continue;
-      if (rows.normaliser[t] <= 0) status_.add(first + t);
+      if (!(rows.normaliser[t] > 0)) status_.add(first + t);
       if (out_) rows.row(t) /= rows.normaliser[t];
     }
     if (out_) out_->store(first, rows.sums);

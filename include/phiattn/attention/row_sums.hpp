@@ -7,6 +7,7 @@
 #include <phiattn/core/workspace.hpp>
 
 #include <algorithm>
+#include <limits>
 
 namespace phiattn::inline PHIATTN_ABI {
 
@@ -35,6 +36,11 @@ struct RowSums {
   bool is_nothing(Index i) const { return normaliser[i] == 0 && log_scale[i] == kNothing<S>; }
   void set_nothing() const {
     for (Index i = 0; i < rows(); ++i) set_nothing(i);
+  }
+  /// All its similarities came out as 0, and should not have.
+  void set_out_of_range(Index i) const {
+    row(i).setConstant(std::numeric_limits<S>::quiet_NaN());
+    normaliser[i] = std::numeric_limits<S>::quiet_NaN();
   }
   void set_nothing(Index i) const {
     row(i).setZero();

@@ -61,6 +61,9 @@ void TiledAttention<S>::attend(Rows<const S> queries, Index first, const RowSums
     const Rows<const S> tokens = keys_.factor != S(1) ? Rows<const S>(room) : keys_.k.rows_at(key, room);
     take_tile(tile, tokens, keys_.v.rows_at(key, tile.values.top(n_k)), key);
   }
+  for (Index t = 0; kernel_.never_zero && t < n_q; ++t) {
+    if (out.normaliser[t] == 0 && seen[t].begin < seen[t].end) out.set_out_of_range(t);
+  }
 }
 
 template <class S>
@@ -191,11 +194,7 @@ void TiledAttention<S>::take_row(const Tile& tile, Index t, Index n_k, Index fir
   S tile_scale = tile.tile_log_scale[t];
   if (keys_.log_weights) {
     const Eigen::Map<const RowVector<S>> log_weights(keys_.log_weights + first_key + keys.begin, n);
-    const S heaviest = (std::max)(log_weights.maxCoeff(), kNothing<S>);
-    if (heaviest == kNothing<S>) {
-      row.setZero();
-      return;
-    }
+    const S heaviest = log_weights.maxCoeff();
     row.array() *= (log_weights.array() - heaviest).unaryExpr(FlushedExp<S>{});
     tile_scale += heaviest;
   }

@@ -12,8 +12,8 @@
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
-/// Keys, values and their weights as they lie in memory, and what makes keys the vectors that the kernel sees. A key
-/// of log-weight -inf is 0, as is its value.
+/// Keys, values and their weights as they lie in memory, and what makes keys the vectors that the kernel sees. All exist:
+/// no log-weight is -inf.
 template <class S>
 struct KeyRows {
   const Input<S>& k;

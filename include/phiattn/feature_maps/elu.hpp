@@ -16,6 +16,7 @@ template <detail::ComputeScalar S>
 class EluFeatures : public LogFeatureMapBase<EluFeatures<S>, S> {
  public:
   static constexpr bool kUniform = true;
+  static constexpr bool kNeverZero = true;
 
   explicit EluFeatures(Index d) : dimension_(d) {
     detail::check_at_least("dimension d of EluFeatures", d, 1);

@@ -25,6 +25,7 @@ template <detail::ComputeScalar S>
 class PositiveRandomFeatures : public LogFeatureMapBase<PositiveRandomFeatures<S>, S> {
  public:
   static constexpr bool kUniform = true;
+  static constexpr bool kNeverZero = true;
 
   explicit PositiveRandomFeatures(Projection<S> omega) : omega_(std::move(omega)) {}
 

@@ -15,6 +15,7 @@ class ExponentialKernel : public detail::FormerKernelCalls<ExponentialKernel<S>,
  public:
   using Scalar = S;
   using Kind = LogKernelTag;
+  static constexpr bool kNeverZero = true;
 
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 

@@ -24,6 +24,7 @@ class GaussianKernel : public detail::FormerKernelCalls<GaussianKernel<S>, S> {
  public:
   using Scalar = S;
   using Kind = LogKernelTag;
+  static constexpr bool kNeverZero = true;
 
   explicit GaussianKernel(double sigma) : inverse_variance_(static_cast<S>(1 / (sigma * sigma))) {
     if (!(sigma > 0) || !std::isfinite(inverse_variance_) || inverse_variance_ == 0) {

@@ -262,6 +262,12 @@ class ClosureMoments {
                           normaliser
                     : running.variance(unit) / normaliser;
       const S sigma = length * std::sqrt((std::max)(variance, S(0)));
+      if (sigma == std::numeric_limits<S>::infinity()) {  // squares that leave the range say nothing
+        row.setZero();
+        out.log_scale[t] = log_scale_;
+        out.set_out_of_range(t);
+        continue;
+      }
       const auto frozen = static_cast<S>(options_.freezing * std::sqrt(2 * (std::max)(count.log(), 0.0)));
       const S tau = sigma > frozen ? frozen / sigma : S(1);
       const S energy = sigma > frozen ? frozen * (sigma - frozen / 2) : sigma * sigma / 2;

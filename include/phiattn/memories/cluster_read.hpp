@@ -151,7 +151,7 @@ class ClusterRead {
     row.ranked_count = 0;
     for (Index c = 0; c < clusters_; ++c) {
       const Index i = row.current[c];
-      if (products.log_masses[i] == kNothing<S>) continue;
+      if (products.log_masses[i] == -std::numeric_limits<S>::infinity()) continue;
       const S frozen = products.frozen[i];
       const S sigma = products.lengths[t] * std::sqrt((std::max)(products.spreads(t, i), S(0)));
       const S energy = sigma > frozen ? frozen * (sigma - frozen / 2) : sigma * sigma / 2;

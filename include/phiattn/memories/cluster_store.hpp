@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 namespace phiattn::inline PHIATTN_ABI::detail {
@@ -28,6 +29,8 @@ struct ClusterSummaries {
   }
 
   Index clusters() const { return means.rows; }
+  /// Whether it has any token; no mass that tokens can have says so.
+  bool exists(Index c) const { return log_masses[c] != -std::numeric_limits<S>::infinity(); }
 
   void add(Index c, const ClosureTokens<S>& tokens, Index j) const {
     counts[c].add(static_cast<double>(tokens.log_counts[j]));
@@ -41,7 +44,7 @@ struct ClusterSummaries {
   /// The union with a cluster of others (Chan, Golub & LeVeque 1979).
   void merge(Index c, const ClusterSummaries& other) const {
     counts[c].merge(other.counts[c]);
-    if (other.log_masses[c] == kNothing<S>) return;
+    if (!other.exists(c)) return;
     const S share = raise(c, other.log_masses[c]);
     auto mean = row(means, c), variance = row(variances, c), value_mean = row(value_means, c);
     const auto other_mean = row(other.means, c);
@@ -64,7 +67,7 @@ struct ClusterSummaries {
 
   /// Takes in a mass; its share of the new one.
   S raise(Index c, S log_mass) const {
-    if (log_masses[c] == kNothing<S>) {
+    if (!exists(c)) {
       log_masses[c] = log_mass;
       row(means, c).setZero();  // with share 1 whatever stood here must not matter
       return 1;
@@ -84,7 +87,7 @@ class ClusterStore {
       : means_(Matrix<S>::Zero(clusters, d)),
         variances_(Matrix<S>::Zero(clusters, d)),
         value_means_(Matrix<S>::Zero(clusters, dv)),
-        log_masses_(Vector<S>::Constant(clusters, kNothing<S>)),
+        log_masses_(Vector<S>::Constant(clusters, -std::numeric_limits<S>::infinity())),
         counts_(static_cast<std::size_t>(clusters)) {}
 
   ClusterSummaries<S> summaries() {
