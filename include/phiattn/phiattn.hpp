@@ -117,6 +117,4 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 
 #include <phiattn/version.hpp>
 
-// clang-format on
-
 PHIATTN_HUSH_END

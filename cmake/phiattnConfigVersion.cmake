@@ -1,0 +1,5 @@
+if(PACKAGE_FIND_VERSION_RANGE)
+  include(${CMAKE_CURRENT_LIST_DIR}/phiattnVersionRange.cmake)
+else()
+  include(${CMAKE_CURRENT_LIST_DIR}/phiattnVersion.cmake)
+endif()
