@@ -6,12 +6,6 @@ function(phiattn_abi_number result)
   set(probe ${PROJECT_BINARY_DIR}/phiattn_abi/probe.o)
   set(CMAKE_TRY_COMPILE_CONFIGURATION ${CMAKE_BUILD_TYPE})
   get_directory_property(options COMPILE_OPTIONS)
-  # Not linked to: a target that a parent builds does not reach try_compile.
-  if(TARGET Eigen3::Eigen)
-    get_target_property(include Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
-  else()
-    get_target_property(include phiattn_eigen INTERFACE_INCLUDE_DIRECTORIES)
-  endif()
   try_compile(worked
     SOURCE_FROM_CONTENT probe.cpp "
       #include <phiattn/core/abi.hpp>
@@ -20,8 +14,9 @@ function(phiattn_abi_number result)
       const char probe[] = {'a', 'b', 'i', '=', '0' + n / 100000 % 10, '0' + n / 10000 % 10, '0' + n / 1000 % 10,
                             '0' + n / 100 % 10, '0' + n / 10 % 10, '0' + n % 10, '.', 0};
       int main(int argc, char**) { return probe[argc]; }"
-    CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${PROJECT_SOURCE_DIR}/include;${include}"
+    CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${PROJECT_SOURCE_DIR}/include"
     COMPILE_DEFINITIONS ${options}
+    LINK_LIBRARIES phiattn_eigen
     CXX_STANDARD 20
     COPY_FILE ${probe}
     OUTPUT_VARIABLE output)

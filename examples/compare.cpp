@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -15,12 +14,11 @@
 #include "heads/known_maps.hpp"
 #include "heads/report.hpp"
 #include "support/npy.hpp"
+#include "support/program.hpp"
 
 namespace {
 
 using namespace examples;
-
-constexpr int kBadInput = 2;
 
 /// A map with its number of features, as often as it is to be run.
 struct Choice {
@@ -49,7 +47,7 @@ std::vector<bool> causalities(const Arguments& arguments, const Head& head) {
 /// One file takes one output; heads that came stacked in one file go stacked into one.
 void check_one_output(const Arguments& arguments, const Heads& inputs, const std::vector<Choice>& chosen) {
   if (chosen.size() != 1) throw UsageError("--out needs one map: --maps A, and for performer --features M");
-  if (inputs.heads.size() != 1 && !inputs.stacked) throw UsageError("--out needs one head: --heads A");
+  if (inputs.heads.size() != 1 && inputs.leading.empty()) throw UsageError("--out needs one head: --heads A");
   if (causalities(arguments, inputs.heads.front()).size() != 1) {
     throw UsageError("--out needs one causality: --causal yes or --causal no");
   }
@@ -88,26 +86,19 @@ void compare(const Arguments& arguments, const Heads& inputs) {
   } else {
     print_table_foot();
   }
-  if (keep_outputs) npy::write(arguments.out, outputs, inputs.stacked);
+  if (keep_outputs) npy::write(arguments.out, outputs, inputs.leading);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const Arguments arguments = parse_arguments(std::vector<std::string>(argv + 1, argv + argc));
+  return run_program("compare", kUsage, argc, argv, [](const std::vector<std::string>& words) {
+    const Arguments arguments = parse_arguments(words);
     if (arguments.help) {
       std::printf("%s%s", kUsage.data(), help(known_maps(arguments.seed)).c_str());
-      return 0;
+      return;
     }
-    const Heads inputs = arguments.q.empty() ? read_shipped_heads(PHIATTN_DATA_DIR "/heads", arguments.heads)
-                                             : read_heads(arguments.q, arguments.k, arguments.v);
-    compare(arguments, inputs);
-    return 0;
-  } catch (const UsageError& error) {
-    std::fprintf(stderr, "compare: %s\n%s", error.what(), kUsage.data());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "compare: %s\n", error.what());
-  }
-  return kBadInput;
+    compare(arguments, arguments.q.empty() ? read_shipped_heads(PHIATTN_DATA_DIR "/heads", arguments.heads)
+                                           : read_heads(arguments.q, arguments.k, arguments.v));
+  });
 }

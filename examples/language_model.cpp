@@ -6,7 +6,6 @@
 // memory of your own, add a line to model/attentions.hpp.
 
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -18,12 +17,12 @@
 #include "model/report.hpp"
 #include "model/trial.hpp"
 #include "model/vocabulary.hpp"
+#include "support/program.hpp"
 
 namespace {
 
 using namespace examples;
 
-constexpr int kBadInput = 2;
 constexpr Index kCalibrationWindows = 4;
 
 /// The windows one after the other, again and again.
@@ -64,18 +63,12 @@ void run(const ModelArguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const ModelArguments arguments = parse_model_arguments(std::vector<std::string>(argv + 1, argv + argc));
+  return run_program("language_model", kModelUsage, argc, argv, [](const std::vector<std::string>& words) {
+    const ModelArguments arguments = parse_model_arguments(words);
     if (arguments.help) {
       std::printf("%s%s", kModelUsage.data(), model_help(known_attentions()).c_str());
     } else {
       run(arguments);
     }
-    return 0;
-  } catch (const UsageError& error) {
-    std::fprintf(stderr, "language_model: %s\n%s", error.what(), kModelUsage.data());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "language_model: %s\n", error.what());
-  }
-  return kBadInput;
+  });
 }

@@ -16,7 +16,7 @@ inline constexpr std::string_view kUsage =
     "usage: compare [--q F --k F --v F | --heads A,B] [--causal yes|no|both] [--maps A,B]\n"
     "               [--features M,N] [--seed N] [--json] [--out F] [--help]\n";
 
-struct Arguments {
+struct Arguments : CommonArguments {
   std::string q, k, v;             // all empty: the shipped heads
   std::vector<std::string> heads;  // empty: all
   std::optional<bool> causal;      // none: both, or see as_shipped
@@ -25,8 +25,6 @@ struct Arguments {
   std::vector<std::int64_t> features{64, 256, 1024};
   std::uint64_t seed = 0;
   std::string out;
-  bool json = false;
-  bool help = false;
 };
 
 /// What stands behind the usage in --help.
@@ -39,8 +37,10 @@ std::string help(const std::vector<Map>& known) {
 Compares approximations of softmax attention with the exact result, on real attention heads.
 
   --q F --k F --v F   .npy files of queries (n_q, d), keys (n_k, d) and values (n_k, dv), or each
-                      with as many heads in front: (heads, n, d). float16, float32 or float64,
-                      before the scale 1/sqrt(d). The maps run in float, the exact result in double.
+                      with heads, or a batch and heads, in front: (batch, heads, n, d). Heads of keys
+                      and values may be fewer: each then serves as many queries' heads in a row. Any
+                      float16, bfloat16, float32 or float64, before the scale 1/sqrt(d). The maps run
+                      in float, the exact result in double.
                       Without them, the heads that come with phiattn.
   --heads A,B         of those only these: easy_a easy_b medium_a medium_b hard_local hard_nonlocal
   --causal yes|no|both
@@ -57,7 +57,8 @@ Compares approximations of softmax attention with the exact result, on real atte
                       measured, or not there (features of softmax)
   --out F             writes the output, as .npy; needs one head, one causality and one map
 
-Exit code 2: bad usage, or a file that is malformed or does not fit the others.
+Exit code 2: bad usage, a file that is malformed or does not fit the others, or output that cannot
+be written.
 )";
 }
 
@@ -65,17 +66,8 @@ Exit code 2: bad usage, or a file that is malformed or does not fit the others.
 inline Arguments parse_arguments(const std::vector<std::string>& words) {
   constexpr std::int64_t kMostFeatures = 1 << 20;
   Arguments arguments;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& flag = words[i];
-    const auto value = [&]() -> const std::string& {
-      if (i + 1 == words.size()) throw UsageError(flag + ": expected a value behind it");
-      return words[++i];
-    };
-    if (flag == "--help" || flag == "-h") {
-      arguments.help = true;
-    } else if (flag == "--json") {
-      arguments.json = true;
-    } else if (flag == "--q") {
+  parse_flags(words, arguments, [&](const std::string& flag, const auto& value) {
+    if (flag == "--q") {
       arguments.q = value();
     } else if (flag == "--k") {
       arguments.k = value();
@@ -102,9 +94,10 @@ inline Arguments parse_arguments(const std::vector<std::string>& words) {
       arguments.as_shipped = false;
       arguments.causal = choice == "both" ? std::nullopt : std::optional(choice == "yes");
     } else {
-      throw UsageError("unknown argument '" + flag + "'");
+      return false;
     }
-  }
+    return true;
+  });
   const bool some = !arguments.q.empty() || !arguments.k.empty() || !arguments.v.empty();
   const bool all = !arguments.q.empty() && !arguments.k.empty() && !arguments.v.empty();
   if (some && !all) throw UsageError("--q, --k and --v go together: give all three or none");

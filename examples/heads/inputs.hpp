@@ -4,14 +4,17 @@
 #include <phiattn/core/matrix.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
-#include <fstream>
+#include <limits>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../support/files.hpp"
 #include "../support/json.hpp"
 #include "../support/npy.hpp"
 #include "arguments.hpp"
@@ -27,7 +30,7 @@ struct Head {
 
 struct Heads {
   std::vector<Head> heads;
-  bool stacked = false;  // they came as (heads, n, d)
+  std::vector<phiattn::Index> leading;  // (heads) or (batch, heads), as they came; empty: one, as (n, d)
 };
 
 namespace detail {
@@ -41,29 +44,58 @@ inline void check_match(bool match, const std::string& what, const std::string& 
                            " has shape " + shape_of(b));
 }
 
+/// The maps run in float: every row must be shorter than `longest`, so that what they make of it is a number.
+inline void check_rows(const npy::Array& x, const std::string& file, double longest) {
+  for (std::size_t h = 0; h < x.heads.size(); ++h) {
+    for (phiattn::Index i = 0; i < x.heads[h].rows(); ++i) {
+      const auto row = x.heads[h].row(i);
+      const double length = row.allFinite() ? row.stableNorm() : std::numeric_limits<double>::infinity();
+      if (length < longest) continue;
+      throw std::runtime_error(file + ": row " + std::to_string(i) +
+                               (x.leading().empty() ? "" : " of head " + std::to_string(h)) +
+                               (row.allFinite() ? ": got the norm " + format("%.3g", length)
+                                                : std::string(": got a NaN or an infinity")) +
+                               ", expected finite numbers of a norm less than " + format("%.3g", longest));
+    }
+  }
+}
+
 }  // namespace detail
 
-/// q (n_q, d), k (n_k, d), v (n_k, dv), or each with the same number of heads in front.
-/// @throws std::runtime_error  if a file is malformed or the shapes do not fit together
+/// q (n_q, d), k (n_k, d), v (n_k, dv), or each with heads or (batch, heads) in front. k and v may have fewer heads
+/// than q, by a whole factor.
+/// @throws std::runtime_error  naming the file, if one is malformed or does not fit the others
 inline Heads read_heads(const std::string& q_file, const std::string& k_file, const std::string& v_file) {
   const npy::Array q = npy::read(q_file);
   const npy::Array k = npy::read(k_file);
   const npy::Array v = npy::read(v_file);
-  const auto heads_of = [](const npy::Array& x) { return x.heads.size(); };
   const auto sides = [](const npy::Array& x) { return x.shape.size(); };
   detail::check_match(sides(q) == sides(k), "numbers of dimensions", q_file, q, k_file, k);
-  detail::check_match(sides(k) == sides(v), "numbers of dimensions", k_file, k, v_file, v);
-  detail::check_match(heads_of(q) == heads_of(k), "numbers of heads", q_file, q, k_file, k);
-  detail::check_match(heads_of(k) == heads_of(v), "numbers of heads", k_file, k, v_file, v);
+  detail::check_match(k.leading() == v.leading(), "heads of keys and values", k_file, k, v_file, v);
+  const bool batches = sides(q) == 4;
+  detail::check_match(!batches || q.shape[0] == k.shape[0], "batches", q_file, q, k_file, k);
+  const auto heads_of = [&](const npy::Array& x) {
+    return sides(x) == 2 ? phiattn::Index{1} : x.leading().back();
+  };
+  detail::check_match(heads_of(q) % heads_of(k) == 0,
+                      "numbers of heads, of which that of queries should be a multiple,", q_file, q, k_file,
+                      k);
   detail::check_match(q.shape.back() == k.shape.back(), "dimensions d of q and k", q_file, q, k_file, k);
   detail::check_match(k.heads[0].rows() == v.heads[0].rows(), "numbers of keys and values", k_file, k, v_file,
                       v);
-  Heads result;
-  result.stacked = sides(q) == 3;
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  detail::check_rows(q, q_file, std::sqrt(kLargest));  // norms are squared
+  detail::check_rows(k, k_file, std::sqrt(kLargest));
+  detail::check_rows(v, v_file, kLargest);
+
+  Heads result{{}, q.leading()};
   const std::string name = std::filesystem::path(q_file).filename().string();
-  for (std::size_t h = 0; h < heads_of(q); ++h) {
-    result.heads.push_back({result.stacked ? name + " head " + std::to_string(h) : name, "", std::nullopt,
-                            q.heads[h], k.heads[h], v.heads[h]});
+  const std::size_t sharing = q.heads.size() / k.heads.size();  // neighbours, batch by batch
+  for (std::size_t h = 0; h < q.heads.size(); ++h) {
+    const auto in_batch = static_cast<std::size_t>(heads_of(q));
+    result.heads.push_back({name + (batches ? " batch " + std::to_string(h / in_batch) : "") +
+                                (sides(q) > 2 ? " head " + std::to_string(h % in_batch) : ""),
+                            "", std::nullopt, q.heads[h], k.heads[h / sharing], v.heads[h / sharing]});
   }
   return result;
 }
@@ -72,8 +104,8 @@ inline Heads read_heads(const std::string& q_file, const std::string& k_file, co
 /// empty.
 /// @throws std::runtime_error  if a file is missing or malformed, or a name is not known
 inline Heads read_shipped_heads(const std::filesystem::path& folder, const std::vector<std::string>& names) {
-  std::ifstream file(folder / "manifest.json");
-  if (!file) throw std::runtime_error((folder / "manifest.json").string() + ": cannot be read");
+  const std::filesystem::path manifest = folder / "manifest.json";
+  std::istringstream file(files::read_all(manifest));
   Heads result;
   std::string known;
   std::size_t found = 0;
@@ -90,12 +122,11 @@ inline Heads read_shipped_heads(const std::filesystem::path& folder, const std::
     Heads one = read_heads(stem + "_q.npy", stem + "_k.npy", stem + "_v.npy");
     Head& head = result.heads.emplace_back(std::move(one.heads.front()));
     head.name = name;
-    head.source = json_member(text, "source", "manifest.json");
-    head.causal = json_member(text, "causal", "manifest.json") == "true";
+    head.source = json_member(text, "source", manifest.string());
+    head.causal = json_member(text, "causal", manifest.string()) == "true";
   }
   if (found < names.size()) throw UsageError("--heads: there are only" + known + ", each to be named once");
-  if (result.heads.empty())
-    throw std::runtime_error((folder / "manifest.json").string() + ": lists no heads");
+  if (result.heads.empty()) files::fail(manifest, "lists no heads");
   return result;
 }
 

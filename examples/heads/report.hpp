@@ -38,6 +38,7 @@ namespace detail {
 
 /// 0.2655, 12.35, 1.2e-07, nan
 inline std::string error_text(double error) {
+  if (std::isnan(error)) return "nan";  // of no sign
   return format(std::isfinite(error) && (error == 0 || (error >= 1e-3 && error < 1e3)) ? "%.4f" : "%.1e",
                 error);
 }

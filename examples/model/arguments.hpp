@@ -19,12 +19,10 @@ inline constexpr std::string_view kModelUsage =
 /// Windows of held-out text that there are.
 inline constexpr phiattn::Index kHeldOutWindows = 8;
 
-struct ModelArguments {
+struct ModelArguments : CommonArguments {
   std::vector<std::string> attentions;  // empty: the default ones
   phiattn::Index windows = kHeldOutWindows;
   std::vector<phiattn::Index> lengths{1024, 4096};
-  bool json = false;
-  bool help = false;
 };
 
 /// Tokens that are written, one by one, up to each length.
@@ -53,7 +51,7 @@ writes.
   --json            an array of objects, one for each attention and length; null is what is not finite or
                     not measured
 
-Exit code 2: bad usage, or a file that is missing or malformed.
+Exit code 2: bad usage, a file that is missing or malformed, or output that cannot be written.
 )";
 }
 
@@ -61,17 +59,8 @@ Exit code 2: bad usage, or a file that is missing or malformed.
 inline ModelArguments parse_model_arguments(const std::vector<std::string>& words) {
   constexpr phiattn::Index kLongest = 1 << 20;
   ModelArguments arguments;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& flag = words[i];
-    const auto value = [&]() -> const std::string& {
-      if (i + 1 == words.size()) throw UsageError(flag + ": expected a value behind it");
-      return words[++i];
-    };
-    if (flag == "--help" || flag == "-h") {
-      arguments.help = true;
-    } else if (flag == "--json") {
-      arguments.json = true;
-    } else if (flag == "--attentions") {
+  parse_flags(words, arguments, [&](const std::string& flag, const auto& value) {
+    if (flag == "--attentions") {
       arguments.attentions = detail::split_at_commas(flag, value());
     } else if (flag == "--windows") {
       arguments.windows = detail::number<phiattn::Index>(flag, value(), 1, kHeldOutWindows);
@@ -93,9 +82,10 @@ inline ModelArguments parse_model_arguments(const std::vector<std::string>& word
     } else if (flag == "--full") {
       arguments.lengths = {1024, 4096, 16384, 65536};
     } else {
-      throw UsageError("unknown argument '" + flag + "'");
+      return false;
     }
-  }
+    return true;
+  });
   return arguments;
 }
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "../support/files.hpp"
 #include "../support/json.hpp"
 #include "tensor_file.hpp"
 
@@ -48,15 +48,17 @@ using Tokens = std::vector<int>;
 namespace detail {
 
 inline Architecture read_architecture(const std::filesystem::path& path) {
-  const std::string text = npy::detail::read_bytes(path);
+  constexpr Index kMost = 1 << 24;  // products of two stay numbers
+  const std::string text = files::read_all(path);
   const auto member = [&](const std::string& key) {
-    return std::stol(json_member(text, key, path.string()));
+    return json_whole_number<Index>(text, key, path.string(), 1, kMost);
   };
   const Architecture sides{member("layers"),           member("heads"),   member("d"),
                            member("d_model"),          member("context"), member("vocabulary"),
                            double(member("rope_base"))};
   if (sides.heads * sides.d != sides.width || sides.d % 2 != 0) {
-    npy::detail::fail(path, "d_model is not heads times an even d");
+    files::fail(path, "d_model: got " + std::to_string(sides.width) + ", expected heads times an even d, " +
+                          std::to_string(sides.heads) + " times " + std::to_string(sides.d));
   }
   return sides;
 }
@@ -94,7 +96,7 @@ inline std::vector<Tokens> read_windows(const std::filesystem::path& path, const
   const auto all = read_numbers<std::int32_t>(path, "<i4", {count, length});
   for (const int token : all) {
     if (token < 0 || token >= sides.vocabulary) {
-      npy::detail::fail(path, "token " + std::to_string(token) + " is not in the vocabulary");
+      files::fail(path, "token " + std::to_string(token) + " is not in the vocabulary");
     }
   }
   std::vector<Tokens> windows;

@@ -5,12 +5,11 @@
 
 #include <cstring>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "../support/npy.hpp"
+#include "../support/npy_file.hpp"
 
 namespace examples {
 
@@ -23,28 +22,17 @@ using pa::Index;
 template <class T>
 std::vector<T> read_numbers(const std::filesystem::path& path, std::string_view descr,
                             const std::vector<Index>& shape) {
-  const std::string file = npy::detail::read_bytes(path);
-  try {
-    std::string_view bytes = file;
-    const npy::detail::Header header = npy::detail::parse_header(npy::detail::take_header(bytes));
-    if (header.descr != descr || header.shape != shape || header.fortran_order) {
-      std::string due(descr);
-      due += ' ' + npy::detail::shown(shape) + " in C order";
-      throw std::runtime_error("got " + header.descr + ' ' + npy::detail::shown(header.shape) +
-                               ", expected " + due);
-    }
-    std::size_t size = 1;
-    for (const Index side : shape) size *= static_cast<std::size_t>(side);
-    if (bytes.size() != size * sizeof(T)) {
-      throw std::runtime_error("got " + std::to_string(bytes.size()) + " bytes of data, expected " +
-                               std::to_string(size * sizeof(T)));
-    }
-    std::vector<T> numbers(size);
-    std::memcpy(static_cast<void*>(numbers.data()), bytes.data(), bytes.size());
-    return numbers;
-  } catch (const std::runtime_error& error) {
-    npy::detail::fail(path, error.what());
+  npy::detail::File file(path);
+  const npy::detail::Header& header = file.header();
+  if (header.descr != descr || header.shape != shape || header.fortran_order) {
+    file.fail("got " + header.descr + ' ' + npy::detail::shown(header.shape) +
+              (header.fortran_order ? " in Fortran order" : "") + ", expected " + std::string(descr) + ' ' +
+              npy::detail::shown(shape) + " in C order");
   }
+  const std::string bytes = file.data(sizeof(T));
+  std::vector<T> numbers(bytes.size() / sizeof(T));
+  std::memcpy(static_cast<void*>(numbers.data()), bytes.data(), bytes.size());
+  return numbers;
 }
 
 /// A float16 array (rows, cols), widened.

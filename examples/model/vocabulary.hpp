@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <span>
 #include <stdexcept>
@@ -9,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../support/npy.hpp"
+#include "../support/files.hpp"
 
 namespace examples {
 
@@ -57,7 +58,7 @@ class StringsParser {
 
   std::string escaped() {
     const char c = next();
-    if (c == 'u') return utf8(static_cast<unsigned>(std::stoul(four_digits(), nullptr, 16)));
+    if (c == 'u') return utf8(four_digits());
     if (c == 'n') return "\n";
     if (c == 't') return "\t";
     if (c == 'r') return "\r";
@@ -65,10 +66,16 @@ class StringsParser {
     throw std::runtime_error("at byte " + std::to_string(at_) + ": an escape that is not known");
   }
 
-  std::string four_digits() {
+  unsigned four_digits() {
     std::string digits;
     while (digits.size() < 4) digits += next();
-    return digits;
+    unsigned code = 0;
+    const char* const end = digits.data() + digits.size();
+    if (std::from_chars(digits.data(), end, code, 16).ptr != end) {
+      throw std::runtime_error("at byte " + std::to_string(at_) + ": got \\u" + digits +
+                               ", expected four hexadecimal digits");
+    }
+    return code;
   }
 
   static std::string utf8(unsigned code) {
@@ -89,13 +96,16 @@ class Vocabulary {
   /// @param path  a JSON array of the tokens' texts
   /// @throws std::runtime_error  if it cannot be read, is malformed, or holds another number of texts than `size`
   Vocabulary(const std::filesystem::path& path, std::size_t size) {
-    const std::string file = npy::detail::read_bytes(path);
+    const std::string file = files::read_all(path);
     try {
       texts_ = detail::StringsParser(file).parse();
     } catch (const std::exception& error) {
-      npy::detail::fail(path, error.what());
+      files::fail(path, error.what());
     }
-    if (texts_.size() != size) npy::detail::fail(path, "not as many tokens as the model has");
+    if (texts_.size() != size) {
+      files::fail(path, "got " + std::to_string(texts_.size()) + " texts of tokens, expected " +
+                            std::to_string(size));
+    }
   }
 
   std::string text(std::span<const int> tokens) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -42,4 +43,31 @@ T number(const std::string& flag, const std::string& text, T least, T most) {
 }
 
 }  // namespace detail
+
+/// What every program takes.
+struct CommonArguments {
+  bool json = false;
+  bool help = false;
+};
+
+/// Calls take(flag, value) for each flag but these; value() is the word behind it. `take` says whether it knows the flag.
+/// @throws UsageError  saying what is wrong
+template <class Take>
+void parse_flags(const std::vector<std::string>& words, CommonArguments& common, const Take& take) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& flag = words[i];
+    const auto value = [&]() -> const std::string& {
+      if (i + 1 == words.size()) throw UsageError(flag + ": expected a value behind it");
+      return words[++i];
+    };
+    if (flag == "--help" || flag == "-h") {
+      common.help = true;
+    } else if (flag == "--json") {
+      common.json = true;
+    } else if (!take(flag, value)) {
+      throw UsageError("unknown argument '" + flag + "'");
+    }
+  }
+}
+
 }  // namespace examples

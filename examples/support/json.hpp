@@ -1,10 +1,12 @@
 // Just enough JSON to read the flat objects that this project writes, and to print results.
 #pragma once
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace examples {
 
@@ -17,6 +19,21 @@ inline std::string json_member(const std::string& object, const std::string& key
   const std::size_t begin = found + key.size() + 4;
   const std::string value = object.substr(begin, object.find_first_of(",\n}", begin) - begin);
   return value.starts_with('"') ? value.substr(1, value.size() - 2) : value;
+}
+
+/// @throws std::runtime_error  naming the file and the key, if there is none or it is none from `least` to `most`
+template <class T>
+T json_whole_number(const std::string& object, const std::string& key, const std::string& file, T least,
+                    T most) {
+  const std::string text = json_member(object, key, file);
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < least || value > most) {
+    throw std::runtime_error(file + ": \"" + key + "\": got " + text + ", expected a whole number from " +
+                             std::to_string(least) + " to " + std::to_string(most));
+  }
+  return value;
 }
 
 /// A number as `pattern` of printf has it.

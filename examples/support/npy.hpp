@@ -1,24 +1,26 @@
-// NumPy's .npy files: reading and writing matrices of float16, float32 and float64, and nothing else.
-// The format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. The header's own
-// parser is npy_header.hpp; who reads files are heads/inputs.hpp and model/tensor_file.hpp.
+// NumPy's .npy files: reading and writing matrices of floating-point numbers, and nothing else. The file and its header are
+// npy_file.hpp and npy_header.hpp; who reads files are heads/inputs.hpp and model/tensor_file.hpp.
 #pragma once
 
 #include <phiattn/core/matrix.hpp>
 
+#include <algorithm>
+#include <array>
 #include <bit>
-#include <cstdint>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <limits>
-#include <sstream>
-#include <stdexcept>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "npy_header.hpp"
+#include "files.hpp"
+#include "npy_file.hpp"
 
 namespace npy {
 
@@ -27,111 +29,77 @@ static_assert(std::endian::native == std::endian::little, "npy: written for litt
 using phiattn::Index;
 using phiattn::Matrix;
 
-enum class Dtype { float16, float32, float64 };
+enum class Dtype { float16, bfloat16, float32, float64 };
 
-/// The content of a file: (n, d) is one head, (heads, n, d) several. Every dtype widens to double exactly.
+/// The content of a file: (n, d) is one head, (heads, n, d) and (batch, heads, n, d) are several, batch by batch. Every dtype
+/// widens to double exactly.
 struct Array {
   Dtype dtype;
   std::vector<Index> shape;
   std::vector<Matrix<double>> heads;
+
+  /// What stands before (n, d) in the shape.
+  std::vector<Index> leading() const { return {shape.begin(), shape.end() - 2}; }
 };
 
 namespace detail {
 
-[[noreturn]] inline void fail(const std::filesystem::path& path, const std::string& message) {
-  throw std::runtime_error(path.string() + ": " + message);
-}
+struct Encoding {
+  Dtype dtype;
+  std::size_t item;  // bytes
+  bool big_endian;
+};
 
-inline std::string read_bytes(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) fail(path, "cannot be read as a file");
-  std::ostringstream bytes;
-  if (file.peek() != std::ifstream::traits_type::eof()) bytes << file.rdbuf();
-  if (file.bad() || !bytes) fail(path, "reading failed");
-  return std::move(bytes).str();
-}
-
-/// Takes magic, version and header off the front of `bytes` and returns the header, a Python dict.
-inline std::string_view take_header(std::string_view& bytes) {
-  constexpr std::string_view kMagic = "\x93NUMPY";
-  constexpr std::size_t kVersionSize = 2;
-  if (!bytes.starts_with(kMagic)) {
-    throw std::runtime_error("not a .npy file: its first bytes are not the magic \\x93NUMPY");
+inline Encoding encoding_of(const File& file) {
+  const std::string& descr = file.header().descr;
+  // NumPy knows no bfloat16: who adds it (ml_dtypes) has it written as two bytes of whatever.
+  if (descr == "|V2" || descr == "<V2") return {Dtype::bfloat16, 2, false};
+  const bool big = descr.starts_with('>');
+  if (big || descr.starts_with('<')) {
+    const std::string_view kind = std::string_view(descr).substr(1);
+    if (kind == "f2") return {Dtype::float16, 2, big};
+    if (kind == "f4") return {Dtype::float32, 4, big};
+    if (kind == "f8") return {Dtype::float64, 8, big};
   }
-  bytes.remove_prefix(kMagic.size());
-  const auto byte = [&bytes](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  if (bytes.size() < kVersionSize) throw std::runtime_error("truncated before the format version");
-  const auto version = std::to_string(byte(0)) + "." + std::to_string(byte(1));
-  if (byte(0) < 1 || byte(0) > 3 || byte(1) != 0) {
-    throw std::runtime_error("format version: got " + version + ", expected 1.0, 2.0 or 3.0");
-  }
-  const std::size_t digits = byte(0) == 1 ? 2 : 4;
-  bytes.remove_prefix(kVersionSize);
-  if (bytes.size() < digits) throw std::runtime_error("truncated before the length of the header");
-  std::size_t length = 0;
-  for (std::size_t i = digits; i-- > 0;) length = length * 256 + byte(i);
-  bytes.remove_prefix(digits);
-  if (bytes.size() < length) {
-    throw std::runtime_error("truncated header: got " + std::to_string(bytes.size()) + " bytes, expected " +
-                             std::to_string(length));
-  }
-  const std::string_view header = bytes.substr(0, length);
-  bytes.remove_prefix(length);
-  return header;
+  file.fail("dtype: got '" + descr +
+            "', expected 'f2', 'f4' or 'f8' behind '<' or '>', or '|V2', which is taken for bfloat16");
 }
 
-inline std::string shown(const std::vector<Index>& shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  return text + (shape.size() == 1 ? ",)" : ")");
-}
-
-inline Dtype dtype_of(const std::string& descr) {
-  if (descr == "<f2") return Dtype::float16;
-  if (descr == "<f4") return Dtype::float32;
-  if (descr == "<f8") return Dtype::float64;
-  throw std::runtime_error("dtype: got '" + descr + "', expected little-endian float: '<f2', '<f4' or '<f8'");
-}
-
-/// @throws std::runtime_error  unless the data are exactly the bytes that shape and dtype ask for
-inline void check_size(const std::vector<Index>& shape, std::size_t item, std::size_t came) {
-  if (shape.size() != 2 && shape.size() != 3) {
-    throw std::runtime_error("shape: got " + shown(shape) + ", expected (n, d) or (heads, n, d)");
+/// Numbers between neighbours along each side. In Fortran order the first index runs fastest.
+inline std::vector<Index> strides_of(const Header& header) {
+  std::vector<Index> strides(header.shape.size());
+  if (header.fortran_order) {
+    std::exclusive_scan(header.shape.begin(), header.shape.end(), strides.begin(), Index{1},
+                        std::multiplies());
+  } else {
+    std::exclusive_scan(header.shape.rbegin(), header.shape.rend(), strides.rbegin(), Index{1},
+                        std::multiplies());
   }
-  auto due = static_cast<Index>(item);
-  for (const Index side : shape) {
-    if (side == 0) throw std::runtime_error("shape: got " + shown(shape) + ", which holds no numbers");
-    if (due > std::numeric_limits<Index>::max() / side) {
-      throw std::runtime_error("shape: got " + shown(shape) + ", more bytes than a machine can address");
-    }
-    due *= side;
-  }
-  if (came == static_cast<std::size_t>(due)) return;
-  throw std::runtime_error(std::string(came < static_cast<std::size_t>(due) ? "truncated" : "too long") +
-                           ": got " + std::to_string(came) + " bytes of data, expected " +
-                           std::to_string(due) + " for shape " + shown(shape));
+  return strides;
 }
 
-/// In Fortran order the first index runs fastest: head h, row i, column j is at h + heads (i + n j).
 template <class T>
-std::vector<Matrix<double>> heads_of(std::string_view bytes, const Header& header) {
-  const Index heads = header.shape.size() == 3 ? header.shape.front() : 1;
-  const Index d = header.shape.back();
-  const Index n = header.shape[header.shape.size() - 2];
-  const bool fortran = header.fortran_order;
-  const Index head_stride = fortran ? 1 : n * d;
-  const Index row_stride = fortran ? heads : d;
-  const Index column_stride = fortran ? heads * n : 1;
+std::vector<Matrix<double>> heads_of(std::string_view bytes, const Header& header, bool big_endian) {
+  std::vector<Index> shape = header.shape, strides = strides_of(header);
+  while (shape.size() < 4) {
+    shape.insert(shape.begin(), 1);
+    strides.insert(strides.begin(), 0);
+  }
+  const auto number = [&](Index at) {
+    std::array<char, sizeof(T)> raw;  // the header need not leave the data aligned
+    std::memcpy(raw.data(), bytes.data() + static_cast<std::size_t>(at) * sizeof(T), sizeof(T));
+    if (big_endian) std::reverse(raw.begin(), raw.end());
+    T value;
+    std::memcpy(static_cast<void*>(&value), raw.data(), sizeof(T));
+    return static_cast<double>(value);
+  };
   std::vector<Matrix<double>> result;
-  for (Index h = 0; h < heads; ++h) {
-    Matrix<double>& head = result.emplace_back(n, d);
-    for (Index i = 0; i < n; ++i) {
-      for (Index j = 0; j < d; ++j) {
-        const auto at = static_cast<std::size_t>(h * head_stride + i * row_stride + j * column_stride);
-        T number;  // the header need not leave the data aligned
-        std::memcpy(static_cast<void*>(&number), bytes.data() + at * sizeof(T), sizeof(T));
-        head(i, j) = static_cast<double>(number);
-      }
+  for (Index b = 0; b < shape[0]; ++b) {
+    for (Index h = 0; h < shape[1]; ++h) {
+      const Index first = b * strides[0] + h * strides[1];
+      result.push_back(Matrix<double>::NullaryExpr(shape[2], shape[3], [&](Index i, Index j) {
+        return number(first + i * strides[2] + j * strides[3]);
+      }));
     }
   }
   return result;
@@ -141,37 +109,44 @@ std::vector<Matrix<double>> heads_of(std::string_view bytes, const Header& heade
 
 /// @throws std::runtime_error  naming the file, what came and what was due
 inline Array read(const std::filesystem::path& path) {
-  const std::string file = detail::read_bytes(path);
-  try {
-    std::string_view bytes = file;
-    const detail::Header header = detail::parse_header(detail::take_header(bytes));
-    const Dtype dtype = detail::dtype_of(header.descr);
-    const std::size_t item = dtype == Dtype::float16 ? 2 : dtype == Dtype::float32 ? 4 : 8;
-    detail::check_size(header.shape, item, bytes.size());
-    return {dtype, header.shape,
-            dtype == Dtype::float16   ? detail::heads_of<Eigen::half>(bytes, header)
-            : dtype == Dtype::float32 ? detail::heads_of<float>(bytes, header)
-                                      : detail::heads_of<double>(bytes, header)};
-  } catch (const std::runtime_error& error) {
-    detail::fail(path, error.what());
+  detail::File file(path);
+  const detail::Header& header = file.header();
+  const detail::Encoding encoding = detail::encoding_of(file);
+  if (header.shape.size() < 2 || header.shape.size() > 4) {
+    file.fail("shape: got " + detail::shown(header.shape) +
+              ", expected (n, d), (heads, n, d) or (batch, heads, n, d)");
   }
+  const std::string bytes = file.data(encoding.item);
+  const auto heads = [&]<class T>(T) { return detail::heads_of<T>(bytes, header, encoding.big_endian); };
+  const Dtype dtype = encoding.dtype;
+  return {dtype, header.shape,
+          dtype == Dtype::float16    ? heads(Eigen::half())
+          : dtype == Dtype::bfloat16 ? heads(Eigen::bfloat16())
+          : dtype == Dtype::float32  ? heads(float())
+                                     : heads(double())};
 }
 
-/// Writes heads of one shape as (heads, n, d), or a single one as (n, d) unless `stacked`: '<f4' or '<f8', C
-/// order, format version 1.0.
+/// Writes heads of one shape as (leading..., n, d): '<f4' or '<f8', C order, format version 1.0.
+/// @param leading  as many as there are heads: (heads) or (batch, heads), or empty for a single one
 /// @throws std::runtime_error  if there is nothing to write, if shapes differ, or if the file cannot be
 /// written
 template <class S>
-void write(const std::filesystem::path& path, const std::vector<Matrix<S>>& heads, bool stacked = true) {
+void write(const std::filesystem::path& path, const std::vector<Matrix<S>>& heads,
+           std::vector<Index> leading) {
   static_assert(std::is_same_v<S, float> || std::is_same_v<S, double>);
-  if (heads.empty()) detail::fail(path, "no heads to write");
+  if (heads.empty()) files::fail(path, "no heads to write");
   const Index n = heads.front().rows();
   const Index d = heads.front().cols();
   for (const auto& head : heads) {
-    if (head.rows() != n || head.cols() != d) detail::fail(path, "the heads to write differ in shape");
+    if (head.rows() != n || head.cols() != d) files::fail(path, "the heads to write differ in shape");
   }
-  std::vector<Index> shape{n, d};
-  if (stacked || heads.size() > 1) shape.insert(shape.begin(), static_cast<Index>(heads.size()));
+  if (std::accumulate(leading.begin(), leading.end(), Index{1}, std::multiplies()) !=
+      static_cast<Index>(heads.size())) {
+    files::fail(
+        path, "got " + std::to_string(heads.size()) + " heads to write, expected " + detail::shown(leading));
+  }
+  std::vector<Index> shape = std::move(leading);
+  shape.insert(shape.end(), {n, d});
 
   std::string header = "{'descr': '<f" + std::to_string(sizeof(S)) +
                        "', 'fortran_order': False, 'shape': " + detail::shown(shape) + ", }";
@@ -187,12 +162,12 @@ void write(const std::filesystem::path& path, const std::vector<Matrix<S>>& head
     const auto size = static_cast<std::size_t>(head.size()) * sizeof(S);
     file.write(reinterpret_cast<const char*>(head.data()), static_cast<std::streamsize>(size));
   }
-  if (!file.flush()) detail::fail(path, "cannot be written");
+  if (!file.flush()) files::fail(path, "cannot be written");
 }
 
 template <class S>
 void write(const std::filesystem::path& path, const Matrix<S>& matrix) {
-  write(path, std::vector<Matrix<S>>{matrix}, false);
+  write(path, std::vector<Matrix<S>>{matrix}, {});
 }
 
 }  // namespace npy

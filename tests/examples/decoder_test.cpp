@@ -10,7 +10,6 @@
 #include <cmath>
 #include <filesystem>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -135,16 +134,4 @@ TEST_CASE("vocabulary: texts of tokens, in UTF-8") {
     CHECK_THROWS(parse(malformed));
   }
   CHECK_THROWS_WITH(Vocabulary(kFolder / "vocabulary.json", 3), ContainsSubstring("vocabulary.json"));
-}
-
-TEST_CASE("model files: what does not fit the architecture is refused by name") {
-  CHECK_THROWS_WITH(read_matrix(kFolder / "emb.weight.npy", 1024, 255),
-                    ContainsSubstring("emb.weight.npy") && ContainsSubstring("got <f2 (1024, 256)") &&
-                        ContainsSubstring("expected <f2 (1024, 255)"));
-  CHECK_THROWS_WITH(read_vector(kFolder / "heldout_tokens.npy", 256), ContainsSubstring("got <i4 (8, 1025)"));
-  CHECK_THROWS_AS(read_language_model(kFolder / "nowhere"), std::runtime_error);
-  Architecture small = model().sides;
-  small.vocabulary = 100;
-  CHECK_THROWS_WITH(read_windows(kFolder / "heldout_tokens.npy", small, 8),
-                    ContainsSubstring("is not in the vocabulary"));
 }
