@@ -16,6 +16,7 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/prefetch.hpp>
 #include <phiattn/core/workspace.hpp>
+#include <phiattn/core/count.hpp>
 #include <phiattn/core/scratch.hpp>
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/output.hpp>

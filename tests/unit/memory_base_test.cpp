@@ -214,3 +214,24 @@ TEST_CASE("an output whose rows lie on each other is refused") {
     CHECK_NOTHROW(call(row, column));
   }
 }
+
+TEST_CASE("a memory that was moved from holds nothing, and takes another") {
+  const Matrix<double> k = some(20, kD, 1), v = some(20, kDv, 2);
+  const auto plain = Reparametrisation::shift(Vector<double>::Zero(kD), Vector<double>::Zero(kD));
+  const auto check = [&](auto memory) {
+    memory.append(k, v);
+    auto moved = std::move(memory);
+    CHECK(moved.size() == 20);
+    CHECK(memory.size() == 0);  // NOLINT: it is what is tested
+    memory = moved;
+    CHECK(memory.size() == 20);
+    CHECK(memory.read(k) == moved.read(k));
+  };
+  check(LinearState(EluFeatures<double>(kD), kDv));
+  check(KeyValueCache(GaussianKernel<double>(1), kDv));
+  check(GaussianClosure<double>(kD, kDv));
+  check(ClosureMixture<double>(some(4, kD, 3), plain, kDv));
+  check(ClusterMemory<double>(some(4, kD, 3), plain, kDv));
+  check(Windowed(7, GaussianClosure<double>(kD, kDv)));
+  check(AnyMemory<double>(GaussianClosure<double>(kD, kDv)));
+}

@@ -56,7 +56,7 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
   }
   ~AnyMemory() = default;
 
-  Index size() const { return model_->size(); }
+  Index size() const { return model_ ? model_->size() : 0; }  // none where it was moved from
   std::optional<Index> dimension() const { return model_->dimension(); }
   Index value_dimension() const { return model_->value_dimension(); }
   std::optional<double> scale() const { return model_->scale(); }

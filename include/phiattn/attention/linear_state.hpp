@@ -6,6 +6,7 @@
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/attention/probes.hpp>
 #include <phiattn/core/check.hpp>
+#include <phiattn/core/count.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -86,7 +87,7 @@ class LinearState : public MemoryBase<LinearState<Map>, typename Map::Scalar> {
   double scale_;
   Index chunk_;
   detail::LinearCoreOf<Map> core_;
-  Index size_ = 0;
+  detail::Count size_;
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI

@@ -3,6 +3,7 @@
 // Tokens that are kept.
 
 #include <phiattn/attention/tokens.hpp>
+#include <phiattn/core/count.hpp>
 #include <phiattn/core/matrix.hpp>
 
 #include <algorithm>
@@ -55,7 +56,7 @@ class TokenStore {
  private:
   Matrix<S> keys_, values_;
   Vector<S> log_weights_;
-  Index size_ = 0;
+  Count size_;
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail

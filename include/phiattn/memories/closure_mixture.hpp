@@ -4,6 +4,7 @@
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/core/abi.hpp>
+#include <phiattn/core/count.hpp>
 #include <phiattn/memories/closure_moments.hpp>
 #include <phiattn/memories/codebook.hpp>
 #include <phiattn/memories/token_frame.hpp>
@@ -113,7 +114,7 @@ class ClosureMixture : public MemoryBase<ClosureMixture<S>, S> {
   Index dv_;
   detail::Codebook<S> codebook_;
   std::vector<detail::ClosureMoments<S>> closures_;
-  Index size_ = 0;
+  detail::Count size_;
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI

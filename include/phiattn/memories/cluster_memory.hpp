@@ -4,6 +4,7 @@
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/core/abi.hpp>
+#include <phiattn/core/count.hpp>
 #include <phiattn/memories/cluster_read.hpp>
 #include <phiattn/memories/cluster_store.hpp>
 #include <phiattn/memories/codebook.hpp>
@@ -59,7 +60,7 @@ class ClusterMemory : public MemoryBase<ClusterMemory<S>, S> {
   detail::Codebook<S> codebook_;
   detail::ClusterStore<S> store_;
   std::vector<detail::TokenStore<S>> buckets_;  // of each cluster, in the order they came
-  Index size_ = 0;
+  detail::Count size_;
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI

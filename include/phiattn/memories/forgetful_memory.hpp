@@ -3,6 +3,7 @@
 // Nothing beyond the window.
 
 #include <phiattn/attention/memory_base.hpp>
+#include <phiattn/core/count.hpp>
 
 #include <optional>
 
@@ -40,7 +41,7 @@ class ForgetfulMemory : public MemoryBase<ForgetfulMemory<S>, S> {
 
  private:
   Index dv_;
-  Index size_ = 0;
+  detail::Count size_;
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI

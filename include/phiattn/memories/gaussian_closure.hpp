@@ -4,6 +4,7 @@
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/core/abi.hpp>
+#include <phiattn/core/count.hpp>
 #include <phiattn/memories/closure_moments.hpp>
 #include <phiattn/memories/token_frame.hpp>
 
@@ -58,7 +59,7 @@ class GaussianClosure : public MemoryBase<GaussianClosure<S>, S> {
   Index block_rows_;
   Index dv_;
   detail::ClosureMoments<S> moments_;
-  Index size_ = 0;
+  detail::Count size_;
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI

@@ -3,6 +3,7 @@
 // Tokens that wait to leave a window.
 
 #include <phiattn/attention/tokens.hpp>
+#include <phiattn/core/count.hpp>
 #include <phiattn/core/matrix.hpp>
 
 #include <algorithm>
@@ -81,7 +82,7 @@ class TokenQueue {
       log_weights_.swap(log_weights);
       positions_.swap(positions);
     }
-    head_ = 0;
+    head_ = Count();
   }
 
  private:
@@ -93,8 +94,8 @@ class TokenQueue {
   Matrix<S> k_, v_;
   Vector<S> log_weights_;
   Vector<Index> positions_;
-  Index head_ = 0;
-  Index size_ = 0;
+  Count head_;
+  Count size_;
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail
