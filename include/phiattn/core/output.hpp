@@ -51,7 +51,7 @@ inline bool coincide(const Extent& x) {
   const auto width = [&x](Index count, Index stride) { return (count - 1) * std::abs(stride) + x.element; };
   if (x.rows == 0 || x.cols == 0) return false;
   const Index row = width(x.cols, x.col_stride), column = width(x.rows, x.row_stride);
-  const auto apart = [&x](Index count, Index stride, Index least) {
+  const auto apart = [](Index count, Index stride, Index least) {
     return count == 1 || std::abs(stride) >= least;
   };
   return !(apart(x.cols, x.col_stride, x.element) && apart(x.rows, x.row_stride, row)) &&
