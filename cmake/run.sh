@@ -1,5 +1,5 @@
 #!/bin/sh
-# From a fresh clone to a result:  sh cmake/run.sh demo|test|asan|speed|bench|figures [arguments of the program]
+# From a fresh clone to a result:  sh cmake/run.sh demo|test|asan|mutants|speed|bench|figures [arguments of the program]
 set -eu
 
 say() { printf '\n== %s\n' "$*"; }
@@ -13,16 +13,17 @@ is_debian() { command -v apt-get && command -v dpkg; }
 task=${1-}
 case $task in
   demo) program=examples/compare packages= ;;
-  test | asan) program= packages='catch2 nlohmann-json3-dev' ;;
+  test | asan | mutants) program= packages='catch2 nlohmann-json3-dev' ;;
   bench) program=bench/attention_bench packages=libbenchmark-dev ;;
   speed) program=bench/against_plain_eigen packages=libbenchmark-dev ;;
   figures) program=bench/figures/figures packages=$(works command -v gnuplot || echo gnuplot-nox) ;;
   *)
-    echo "usage: sh $0 demo|test|asan|speed|bench|figures [arguments of the program]
+    echo "usage: sh $0 demo|test|asan|mutants|speed|bench|figures [arguments of the program]
   demo   build and run the comparison of softmax and linear attention and, without arguments, a language model
          with either (language_model --quick)
   test   build and run the tests
   asan   the same under address and undefined-behaviour sanitizers
+  mutants  seeded faults, one at a time, and whether the tests notice; a part of a name takes those alone
   speed  the main cases beside plain Eigen and the machine's peak
   bench  every similarity over many shapes, by Google Benchmark
   figures  compute the claims and, if there is gnuplot, draw them, in build/figures/results; --full takes longer" >&2
@@ -59,6 +60,8 @@ fi
 export CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$cores}"
 export CTEST_PARALLEL_LEVEL="${CTEST_PARALLEL_LEVEL:-$cores}"
 if works command -v ninja; then export CMAKE_GENERATOR="${CMAKE_GENERATOR:-Ninja}"; fi
+
+if [ "$task" = mutants ]; then exec sh "$root/tests/mutants/run.sh" "$@"; fi
 
 say "Building in $root/build/$task"
 (cd "$root" && cmake --workflow --preset "$task")

@@ -198,3 +198,22 @@ TEST_CASE("closures name what does not fit") {
                     Contains("centres"));
   CHECK(closure.size() == 0);
 }
+
+TEST_CASE("a merged closure holds its outputs between the values of all its parts", "[closure]") {
+  const Matrix<double> q = gaussian<double>(30, 4, kSeed, 8);
+  const Matrix<double> k = gaussian<double>(40, 4, kSeed + 1);
+  Matrix<double> v = k.leftCols(2);  // so that long queries lead beyond them
+  v.bottomRows(20).array() += 10;
+  const GaussianClosure<double> empty(4, 2, {.freezing = 5, .clamp = true});
+  auto whole = empty, first = empty, second = empty;
+  whole.append(k, v);
+  first.append(k.topRows(20), v.topRows(20));
+  second.append(k.bottomRows(20), v.bottomRows(20));
+  first.merge(second);
+  Matrix<double> out(30, 2), due(30, 2);
+  const AttentionStatus status = first.read(q, out), expected = whole.read(q, due);
+  CHECK(maximal_error(out, due) < 1e-10);
+  CHECK(status.clamped_rows == expected.clamped_rows);
+  CHECK(status.clamped_rows > 0);
+  CHECK(due.maxCoeff() > 5);
+}

@@ -57,6 +57,35 @@ TEMPLATE_TEST_CASE("parts that cancel leave what is left", "[partial]", float, d
   CHECK(all.log_normaliser(0) == Approx(std::log(3.0)));
 }
 
+TEMPLATE_TEST_CASE("parts whose normalisers cancel leave their values behind, on either side", "[partial]",
+                   float, double) {
+  using S = TestType;
+  const auto linear = signed_elementwise_features<S>(1, [](S x) { return x; });
+  const auto part = [&](S k, const Matrix<S>& v) {
+    LinearState state(linear, 2);
+    state.append(Matrix<S>::Constant(1, 1, k), v);
+    return state.read_partial(Matrix<S>{{1}});
+  };
+  const auto none =
+      combine(part(2, Matrix<S>{{5, 1}}), part(-2, Matrix<S>{{1, 1}}));  // sums (8, 0), normaliser 0
+  const auto third = part(3, Matrix<S>{{5, 1}});
+  for (const auto& all : {combine(none, third), combine(third, none)}) {
+    CHECK(all.out.isApprox(Matrix<S>{{S(23) / 3, 1}}));
+    CHECK(all.log_normaliser(0) == Approx(std::log(3.0)));
+  }
+}
+
+TEMPLATE_TEST_CASE("a part that weighs next to nothing leaves the other as it is, on either side",
+                   "[partial]", float, double) {
+  using S = TestType;
+  const Partial<S> light{Matrix<S>{{1, 2}}, Vector<S>{{-1e4}}, Vector<S>{{1}}};
+  const Partial<S> heavy{Matrix<S>{{4, 8}}, Vector<S>{{1e4}}, Vector<S>{{1}}};
+  for (const auto& both : {combine(light, heavy), combine(heavy, light)}) {
+    CHECK(both.out == heavy.out);
+    CHECK(both.log_normaliser == heavy.log_normaliser);
+  }
+}
+
 TEST_CASE("a partial result of three parts combines as it says") {
   const Partial<double> a{Matrix<double>{{1, 2}}, Vector<double>{{0}}, Vector<double>{{1}}};
   const Partial<double> b{Matrix<double>{{4, 8}}, Vector<double>{{std::log(2.0)}}, Vector<double>{{1}}};
