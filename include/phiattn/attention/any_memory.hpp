@@ -69,6 +69,7 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
 
   // What MemoryBase works with; see BlockModel.
   Index block_rows() const { return model_->block_rows(); }
+  bool takes_groups() const { return model_->takes_groups(); }
   void settle(Index d) { model_->settle(d); }
   void append_block(const Tokens<S>& tokens) { model_->append_block(tokens); }
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
@@ -92,6 +93,7 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
     virtual Index value_dimension() const = 0;
     virtual std::optional<double> scale() const = 0;
     virtual Index block_rows() const = 0;
+    virtual bool takes_groups() const = 0;
     virtual void settle(Index d) = 0;
     virtual void append_block(const Tokens<S>& tokens) = 0;
     virtual AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const = 0;
@@ -112,6 +114,7 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
     Index value_dimension() const override { return memory.value_dimension(); }
     std::optional<double> scale() const override { return memory.scale(); }
     Index block_rows() const override { return memory.block_rows(); }
+    bool takes_groups() const override { return memory.takes_groups(); }
     void settle(Index d) override { memory.settle(d); }
     void append_block(const Tokens<S>& tokens) override { memory.append_block(tokens); }
     AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const override {

@@ -64,7 +64,7 @@ AttentionStatus attend_tiled(const K& kernel, const Input<S>& q, const Input<S>&
   const TiledAttention<S> tiled(KernelRef<S>::of(kernel), {k, v, nullptr, factor}, mask,
                                 checked_chunk(options));
   return out.fill_apart(
-      [&](const Output<S>& apart) { return tiled.attend(q, factor, RowResults<S>(apart)); });
+      [&](const Output<S>& apart) { return tiled.attend(q, factor, RowResults<S>(OutputGroup<S>(apart))); });
 }
 
 /// A similarity fails its own concept by name.

@@ -68,8 +68,8 @@ class PerFeatureScale {
     rises_ = predux_max(rise) > 0;
   }
 
-  /// Whether rows a and the surveyed b can be taken as one block: all is finite and, with c(t) the scale after row t's
-  /// key,
+  /// Whether rows a, as many for each key, and the surveyed b can be taken as one block: all is finite and, with c(t) the
+  /// scale after the key beside row t,
   ///     max_i(a_ti + C_i) - max_i(a_ti + c_i(t)) <= 40   for every t
   bool admits(const FeatureRows<S>& queries, const FeatureRows<S>& keys) {
     if (!finite_) return false;
@@ -77,8 +77,10 @@ class PerFeatureScale {
     const S* log_scale = keys.log_scale;
     running_ = log_.cwiseMax((b.row(0).array() + log_scale[0]).matrix());
     if ((raised_ - running_).maxCoeff() <= kSafeGap<S>) return true;
+    const Index heads = a.rows() / b.rows();
     for (Index t = 0; t < a.rows(); ++t) {
-      running_ = running_.cwiseMax((b.row(t).array() + log_scale[t]).matrix());
+      const Index j = t / heads;
+      if (t % heads == 0) running_ = running_.cwiseMax((b.row(j).array() + log_scale[j]).matrix());
       if ((a.row(t) + raised_).maxCoeff() - (a.row(t) + running_).maxCoeff() > kSafeGap<S>) return false;
     }
     return true;

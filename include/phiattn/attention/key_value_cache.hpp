@@ -41,6 +41,7 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
   std::optional<double> scale() const { return scale_; }
 
   // What MemoryBase works with; see BlockModel.
+  bool takes_groups() const { return true; }
   Index block_rows() const { return std::min<Index>(chunk_, 1024); }
 
   void settle(Index d) {
@@ -52,14 +53,14 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
   void append_block(const Tokens<S>& tokens) { tokens_.push(tokens); }
 
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
-    attend(queries.q, AllKeys(), out);
+    attend(queries, AllKeys(), out);
     return {};
   }
 
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
     const Index before = size();
     append_block(tokens);
-    attend(queries.q, CausalMask{before}, out);
+    attend(queries, CausalMask{before}, out);
     return {};
   }
 
@@ -77,11 +78,11 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
 
  private:
   template <Mask M>
-  void attend(Rows<const S> queries, const M& mask, const RowSums<S>& out) const {
+  void attend(const Queries<S>& queries, const M& mask, const RowSums<S>& out) const {
     const Input<S> keys(tokens_.keys()), values(tokens_.values());
     detail::TiledAttention<S>(detail::KernelRef<S>::of(kernel_), {keys, values, tokens_.log_weights(), S(1)},
                               detail::mask_ref(mask), chunk_)
-        .attend(queries, 0, out);
+        .attend({queries.q, 0, queries.heads}, out);
   }
 
   K kernel_;

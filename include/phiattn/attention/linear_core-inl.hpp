@@ -54,10 +54,28 @@ void LinearCore<Scale>::append(const MapRef<S>& map, const Tokens<S>& tokens) {
 }
 
 template <class Scale>
+void LinearCore<Scale>::fill_queries(const MapRef<S>& map, const Queries<S>& queries,
+                                     const FeatureRows<S>& features_of_q) const {
+  if (queries.heads == 1 || map.uniform) {  // wherever they stand
+    return fill(map, Side::queries, queries.q, queries.first, features_of_q);
+  }
+  for (Index h = 0; h < queries.heads; ++h) {
+    Workspace::Frame frame;
+    const auto of_head = room(frame, queries.size());
+    fill(map, Side::queries, queries.of_head(h), queries.first, of_head);
+    for (Index t = 0; t < queries.size(); ++t) {
+      const Index row = queries.heads * t + h;
+      std::copy_n(of_head.values.row(t), of_head.values.cols, features_of_q.values.row(row));
+      features_of_q.log_scale[row] = of_head.log_scale[t];
+    }
+  }
+}
+
+template <class Scale>
 void LinearCore<Scale>::read(const MapRef<S>& map, const Queries<S>& queries, const RowSums<S>& out) const {
   Workspace::Frame frame;
-  const auto features_of_q = room(frame, queries.size());
-  fill(map, Side::queries, queries.q, queries.first, features_of_q);
+  const auto features_of_q = room(frame, queries.rows());
+  fill_queries(map, queries, features_of_q);
   read_weighed(features_of_q, out, Workspace::of_this_thread().ahead);
   finish(map, features_of_q, out);
 }
@@ -66,23 +84,23 @@ template <class Scale>
 void LinearCore<Scale>::advance(const MapRef<S>& map, const Queries<S>& queries, const Tokens<S>& tokens,
                                 const RowSums<S>& out) {
   Workspace::Frame frame;
-  const Index n = tokens.size();
-  const auto both = room(frame, 2 * n);
-  const auto keys = both.middle(0, n), features_of_q = both.middle(n, n);
+  const Index n = tokens.size(), rows = queries.rows(), heads = queries.heads;
+  const auto both = room(frame, n + rows);
+  const auto keys = both.middle(0, n), features_of_q = both.middle(n, rows);
   const bool adjacent = queries.q.data == tokens.k.row(n) && queries.q.stride == tokens.k.stride;
   if (map.uniform && adjacent) {
-    fill(map, Side::queries, {tokens.k.data, 2 * n, tokens.k.cols, tokens.k.stride}, 0, both);
+    fill(map, Side::queries, {tokens.k.data, n + rows, tokens.k.cols, tokens.k.stride}, 0, both);
   } else {
     fill(map, Side::keys, tokens.k, tokens.first, keys);
-    fill(map, Side::queries, queries.q, queries.first, features_of_q);
+    fill_queries(map, queries, features_of_q);
   }
   add_log_weights(tokens, keys);
   frame.reserve<S>(kBlock * kBlock, 1);
   Prefetch& ahead = Workspace::of_this_thread().ahead;
   for (Index begin = 0; begin < n; begin += kBlock) {
-    const Index rows = (std::min)(kBlock, n - begin);
-    advance_block(features_of_q.middle(begin, rows), keys.middle(begin, rows), tokens.v.middle(begin, rows),
-                  out.middle(begin, rows), ahead);
+    const Index count = (std::min)(kBlock, n - begin);
+    advance_block(features_of_q.middle(heads * begin, heads * count), keys.middle(begin, count),
+                  tokens.v.middle(begin, count), out.middle(heads * begin, heads * count), ahead);
   }
   finish(map, features_of_q, out);
 }
@@ -109,12 +127,16 @@ void LinearCore<Scale>::read_weighed(const FeatureRows<S>& queries, const RowSum
 template <class Scale>
 void LinearCore<Scale>::advance_block(const FeatureRows<S>& queries, const FeatureRows<S>& keys,
                                       Rows<const S> values, const RowSums<S>& out, Prefetch& ahead) {
-  const Index n = keys.rows();
+  const Index n = keys.rows(), heads = queries.rows() / n;
   scale_.survey(keys);
   if (n == 1) {
-    // The sums take in a key and are read in the same pass, since they hardly fit in the first-level cache.
     scale_.raise(sums_, normaliser_);
     scale_.weigh_keys(keys, normaliser_, ahead);
+    if (heads > 1) {
+      transposed_multiply_add<S>(weights(keys), values, sums());
+      return read_weighed(queries, out, ahead);
+    }
+    // The sums take in a key and are read in the same pass, since they hardly fit in the first-level cache.
     scale_.weigh_queries(queries, normaliser_, out.normaliser, ahead);
     add_and_read<S>(weights(keys), values, weights(queries), sums(), out.sums);
   } else if (all_finite<S>(values) && scale_.admits(queries, keys)) {
@@ -126,25 +148,30 @@ void LinearCore<Scale>::advance_block(const FeatureRows<S>& queries, const Featu
   } else {
     for (const Index begin : {Index{0}, n / 2}) {
       const Index half = begin == 0 ? n / 2 : n - n / 2;
-      advance_block(queries.middle(begin, half), keys.middle(begin, half), values.middle(begin, half),
-                    out.middle(begin, half), ahead);
+      advance_block(queries.middle(heads * begin, heads * half), keys.middle(begin, half),
+                    values.middle(begin, half), out.middle(heads * begin, heads * half), ahead);
     }
   }
 }
 
-/// Adds what the rows of a block see of its keys: row t those up to t.
+/// Adds what the rows of a block see of its keys: those beside key t those up to t, a head at a time.
 template <class Scale>
 void LinearCore<Scale>::add_triangle(const FeatureRows<S>& queries, const FeatureRows<S>& keys,
                                      Rows<const S> values, const RowSums<S>& out) const {
-  const Index n = keys.rows();
+  const Index n = keys.rows(), heads = queries.rows() / n;
   Workspace::Frame frame;
   const Rows<S> products = frame.rows<S>(n, n);
-  multiply_transposed<S>(weights(queries), weights(keys), products, 0);
-  for (Index t = 0; t < n; ++t) {
-    std::fill(products.row(t) + t + 1, products.row(t) + n, S(0));
-    out.normaliser[t] += Eigen::Map<const RowVector<S>>(products.row(t), t + 1).sum();
+  for (Index h = 0; h < heads; ++h) {
+    const auto of_head = [&](Rows<S> rows) {
+      return Rows<S>(rows.row(h), n, rows.cols, heads * rows.stride);
+    };
+    multiply_transposed<S>(of_head(weights(queries)), weights(keys), products, 0);
+    for (Index t = 0; t < n; ++t) {
+      std::fill(products.row(t) + t + 1, products.row(t) + n, S(0));
+      out.normaliser[heads * t + h] += Eigen::Map<const RowVector<S>>(products.row(t), t + 1).sum();
+    }
+    multiply_add<S>(products, values, of_head(out.sums), 0);
   }
-  multiply_add<S>(products, values, out.sums, 0);
 }
 
 template <class Scale>

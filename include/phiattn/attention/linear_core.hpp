@@ -38,6 +38,8 @@ class LinearCore {
   FeatureRows<S> room(Workspace::Frame& frame, Index n) const;
   void fill(const MapRef<S>& map, Side side, Rows<const S> x, Index position,
             const FeatureRows<S>& features) const;
+  /// Of a group of heads: those of a token side by side.
+  void fill_queries(const MapRef<S>& map, const Queries<S>& queries, const FeatureRows<S>& features) const;
   static void add_log_weights(const Tokens<S>& tokens, const FeatureRows<S>& keys);
 
   Rows<S> weights(const FeatureRows<S>& tokens) const { return tokens.values.left(features()); }

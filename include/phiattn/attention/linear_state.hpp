@@ -42,6 +42,7 @@ class LinearState : public MemoryBase<LinearState<Map>, typename Map::Scalar> {
   double scale() const { return scale_; }
 
   // What MemoryBase works with; see BlockModel.
+  bool takes_groups() const { return true; }
   Index block_rows() const { return chunk_; }
 
   void append_block(const Tokens<S>& tokens) {

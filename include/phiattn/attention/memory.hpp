@@ -78,6 +78,7 @@ concept BlockModel = detail::MemoryFacts<M> &&
   memory.absorb(other);
   memory.settle(Index{});
   { other.block_rows() } -> std::same_as<Index>;
+  { other.takes_groups() } -> std::same_as<bool>;
 };
 
 /// A memory for which what it keeps of a key depends on where the query stands: bidirectional attention looks at both

@@ -30,6 +30,8 @@ class MemoryBase {
   void settle(Index /*d*/) {}
   /// Throws if `other` differs in what the sum depends on, beside dimensions and scale.
   void check_same(const Derived& /*other*/) const {}
+  /// Whether advance_block takes queries of several heads a token, see Queries; else they come after their token, one by one.
+  bool takes_groups() const { return false; }
   /// Whether an exception in absorb() leaves all as it was; else merge() works on a copy.
   static constexpr bool kAbsorbsAtOnce = false;
 
@@ -49,8 +51,7 @@ class MemoryBase {
 
   AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first = 0) const {
     detail::check_output(out, q, self().value_dimension());
-    return out.fill_apart(
-        [&](const Output<S>& apart) { return read_into(q, first, detail::RowResults<S>(apart)); });
+    return out.fill_apart([&](const Output<S>& apart) { return read_heads(q, apart, first); });
   }
 
   Partial<S> read_partial(const Input<S>& q, Index first = 0) const {
@@ -73,13 +74,21 @@ class MemoryBase {
     check_tokens(k, v, options.log_weights);
     detail::check_output(out, q, k, v);
     out.check_apart_from("log_weights", options.log_weights);
+    return out.fill_apart([&](const Output<S>& apart) { return advance_heads(q, k, v, apart, options); });
+  }
+
+  // The same for the queries of several heads that share these keys. Outputs, and rows of q and k, were checked.
+  AttentionStatus read_heads(const detail::InputGroup<S>& q, const detail::OutputGroup<S>& out,
+                             Index first) const {
+    return read_into(q, first, detail::RowResults<S>(out));
+  }
+  AttentionStatus advance_heads(const detail::InputGroup<S>& q, const Input<S>& k, const Input<S>& v,
+                                const detail::OutputGroup<S>& out, const TokenOptions<S>& options) {
+    check_tokens(k, v, options.log_weights);
     self().settle(k.cols());
-    const Index position = place(options.first);
-    return out.fill_apart([&](const Output<S>& apart) {
-      detail::RowResults<S> results(apart);
-      Loops::advance(Model::of(self()), q, k, v, options.log_weights, position, next_, results);
-      return results.finish();
-    });
+    detail::RowResults<S> results(out);
+    Loops::advance(Model::of(self()), q, k, v, options.log_weights, place(options.first), next_, results);
+    return results.finish();
   }
 
   /// Adds the tokens of `other`, which keep their positions; those that come later follow the last of both. All or
@@ -163,7 +172,8 @@ class MemoryBase {
     Loops::append(Model::of(self()), k, v, log_weights, place(first), next_);
   }
 
-  AttentionStatus read_into(const Input<S>& q, Index first, detail::RowResults<S> results) const {
+  AttentionStatus read_into(const detail::InputGroup<S>& q, Index first,
+                            detail::RowResults<S> results) const {
     check_dimension("columns of q", q.cols());
     // Only advance and append change it.
     Loops::read(Model::of(const_cast<Derived&>(self())), q, detail::countable(first), results);

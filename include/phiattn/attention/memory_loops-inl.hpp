@@ -79,50 +79,67 @@ void MemoryLoops<S>::append(const ModelRef<S>& model, const Input<S>& k, const I
 }
 
 template <class S>
-void MemoryLoops<S>::read(const ModelRef<S>& model, const Input<S>& q, Index position,
+void MemoryLoops<S>::read(const ModelRef<S>& model, const InputGroup<S>& q, Index position,
                           RowResults<S>& results) {
   const FloatEnvironment environment;
+  const Index heads = q.heads();
   for (Index first = 0; first < q.rows(); first += model.block_rows) {
     Workspace::Frame frame;
     const Index n = (std::min)(model.block_rows, q.rows() - first);
-    const Rows<S> queries = frame.rows<S>(n, q.cols());
+    const Rows<S> queries = frame.rows<S>(heads * n, q.cols());
     q.load(first, model.root_scale, queries);
-    const auto out = RowSums<S>::of(frame, n, model.value_dimension);
+    const auto out = RowSums<S>::of(frame, heads * n, model.value_dimension);
     const FetchAhead ahead({q.span(first + n, n), results.span(first, n)});
-    results.add(model.read(model.memory, {queries, position + first}, out));
+    results.add(model.read(model.memory, {queries, position + first, heads}, out));
     results.take(first, out);
   }
 }
 
 template <class S>
-void MemoryLoops<S>::advance(const ModelRef<S>& model, const Input<S>& q, const Input<S>& k,
+AttentionStatus MemoryLoops<S>::advance_run(const ModelRef<S>& model, const Queries<S>& queries,
+                                            const Tokens<S>& tokens, const RowSums<S>& out) {
+  if (queries.heads == 1 || model.takes_groups) return model.advance(model.memory, queries, tokens, out);
+  AttentionStatus status;
+  for (Index t = 0; t < tokens.size(); ++t) {
+    model.append(model.memory, tokens.middle(t, 1));
+    const Queries<S> group = queries.middle(t, 1);
+    for (Index h = 0; h < queries.heads; ++h) {
+      status.add(
+          model.read(model.memory, {group.of_head(h), group.first}, out.middle(queries.heads * t + h, 1)), 0);
+    }
+  }
+  return status;
+}
+
+template <class S>
+void MemoryLoops<S>::advance(const ModelRef<S>& model, const InputGroup<S>& q, const Input<S>& k,
                              const Input<S>& v, const Input<S>& log_weights, Index position, Index& next,
                              RowResults<S>& results) {
   const FloatEnvironment environment;
+  const Index heads = q.heads();
   for (Index first = 0; first < q.rows(); first += model.block_rows) {
     Workspace::Frame frame;
     const Index n = (std::min)(model.block_rows, q.rows() - first);
     // Queries lie behind their keys, for maps that take both alike.
-    const Rows<S> both = frame.rows<S>(2 * n, q.cols());
+    const Rows<S> both = frame.rows<S>((1 + heads) * n, q.cols());
     const Tokens<S> tokens = load(frame, k, v, log_weights, first, model.root_scale, both.top(n));
-    const Rows<const S> queries = both.middle(n, n);
-    q.load(first, model.root_scale, both.middle(n, n));
-    const auto out = RowSums<S>::of(frame, n, model.value_dimension);
+    const Queries<S> queries{both.middle(n, heads * n), 0, heads};
+    q.load(first, model.root_scale, both.middle(n, heads * n));
+    const auto out = RowSums<S>::of(frame, heads * n, model.value_dimension);
     const FetchAhead ahead(
         {k.span(first + n, n), q.span(first + n, n), v.span(first + n, n), results.span(first, n)});
     in_runs(tokens, [&](Index begin, Index count, bool exist) {
-      const Rows<const S> some = queries.middle(begin, count);
-      const RowSums<S> sums = out.middle(begin, count);
+      const Queries<S> some = queries.middle(begin, count);
+      const RowSums<S> sums = out.middle(heads * begin, heads * count);
       if (exist) {
         const Progress<S> progress(model, position, next);
-        results.add(
-            model.advance(model.memory, {some, position}, tokens.middle(begin, count).at(position), sums));
+        results.add(advance_run(model, some.at(position), tokens.middle(begin, count).at(position), sums));
         position += count;
       } else {
         // Beside the last key that exists they stand, each of them.
         for (Index t = 0; t < count; ++t) {
-          results.add(
-              model.read(model.memory, {some.middle(t, 1), std::max<Index>(next - 1, 0)}, sums.middle(t, 1)));
+          results.add(model.read(model.memory, some.middle(t, 1).at(std::max<Index>(next - 1, 0)),
+                                 sums.middle(heads * t, heads)));
         }
       }
     });

@@ -16,6 +16,7 @@ struct ModelRef {
   void* memory;
   Index value_dimension, block_rows;
   S root_scale;
+  bool takes_groups;
   Index (*size)(const void*);
   void (*append)(void*, const Tokens<S>&);
   AttentionStatus (*read)(const void*, const Queries<S>&, const RowSums<S>&);
@@ -27,6 +28,7 @@ struct ModelRef {
             model.value_dimension(),
             model.block_rows(),
             static_cast<S>(std::sqrt(std::optional<double>(model.scale()).value_or(1))),
+            model.takes_groups(),
             [](const void* m) { return static_cast<const M*>(m)->size(); },
             [](void* m, const Tokens<S>& tokens) { static_cast<M*>(m)->append_block(tokens); },
             [](const void* m, const Queries<S>& queries, const RowSums<S>& out) {
@@ -46,9 +48,13 @@ class MemoryLoops {
   /// @param position     of the first token; `next` becomes that of the token behind the last taken
   static void append(const ModelRef<S>& model, const Input<S>& k, const Input<S>& v,
                      const Input<S>& log_weights, Index position, Index& next);
-  static void read(const ModelRef<S>& model, const Input<S>& q, Index position, RowResults<S>& results);
-  static void advance(const ModelRef<S>& model, const Input<S>& q, const Input<S>& k, const Input<S>& v,
+  static void read(const ModelRef<S>& model, const InputGroup<S>& q, Index position, RowResults<S>& results);
+  static void advance(const ModelRef<S>& model, const InputGroup<S>& q, const Input<S>& k, const Input<S>& v,
                       const Input<S>& log_weights, Index position, Index& next, RowResults<S>& results);
+
+  /// What the model says to a run of tokens that exist, one after the other if it knows only one query a token.
+  static AttentionStatus advance_run(const ModelRef<S>& model, const Queries<S>& queries,
+                                     const Tokens<S>& tokens, const RowSums<S>& out);
 
   /// Rows [first, first + n) of keys, into `k`, and of values, in place where they lie well.
   static Tokens<S> load(Workspace::Frame& frame, const Input<S>& keys, const Input<S>& values,

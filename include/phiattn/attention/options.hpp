@@ -40,15 +40,16 @@ struct AttentionStatus {
 
   bool ok() const { return nonpositive_rows == 0; }
 
-  void add(Index row) {
-    if (nonpositive_rows++ == 0) first_nonpositive_row = row;
-  }
+  void add(Index row) { add({1, row}, 0); }
 
-  /// Takes in the status of later rows, the first of them being row `first` here.
-  void add(const AttentionStatus& later, Index first) {
-    if (ok() && !later.ok()) first_nonpositive_row = first + later.first_nonpositive_row;
-    nonpositive_rows += later.nonpositive_rows;
-    clamped_rows += later.clamped_rows;
+  /// Takes in the status of other rows, the first of them being row `first` here.
+  void add(const AttentionStatus& other, Index first) {
+    if (!other.ok()) {
+      const Index row = first + other.first_nonpositive_row;
+      first_nonpositive_row = ok() ? row : (std::min)(first_nonpositive_row, row);
+    }
+    nonpositive_rows += other.nonpositive_rows;
+    clamped_rows += other.clamped_rows;
   }
 };
 

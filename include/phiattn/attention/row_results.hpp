@@ -6,25 +6,31 @@
 #include <phiattn/attention/partial.hpp>
 #include <phiattn/core/output.hpp>
 
+#include <optional>
+
 namespace phiattn::inline PHIATTN_ABI::detail {
 
-/// Where the rows of one read go, an output or a partial; and what is to be said of them.
+/// Where the rows of one read go, the outputs of a group of heads or a partial; and what is to be said of them.
 template <class S>
 class RowResults {
  public:
-  explicit RowResults(const Output<S>& out) : out_(&out) {}
+  explicit RowResults(const OutputGroup<S>& out) : out_(out) {}
   explicit RowResults(Partial<S>& partial) : partial_(&partial) {}
 
-  /// Rows [first, first + n), which it divides in place.
+  /// Those of the queries [first, first + n) of each head, which it divides in place. A row's number is that among all
+  /// rows of the group, one head behind the other.
   void take(Index first, const RowSums<S>& rows) {
     if (partial_) {
       const RowSums<S> kept = partial_->row_sums().middle(first, rows.rows());
       kept.set_nothing();
       combine(kept, rows);
     }
+    const Index heads = out_ ? out_->heads() : 1;
     for (Index t = 0; t < rows.rows(); ++t) {
       if (rows.is_nothing(t)) continue;
-      if (!(rows.normaliser[t] > 0)) status_.add(first + t);
+      if (!(rows.normaliser[t] > 0)) {
+        status_.add(first + t / heads + (heads > 1 ? t % heads * out_->rows() : 0));
+      }
       if (out_) rows.row(t) /= rows.normaliser[t];
     }
     if (out_) out_->store(first, rows.sums);
@@ -42,7 +48,7 @@ class RowResults {
   }
 
  private:
-  const Output<S>* out_ = nullptr;
+  std::optional<OutputGroup<S>> out_;
   Partial<S>* partial_ = nullptr;
   AttentionStatus status_;
 };

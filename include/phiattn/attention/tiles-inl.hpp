@@ -36,17 +36,17 @@ struct TiledAttention<S>::Tile {
 };
 
 template <class S>
-void TiledAttention<S>::attend(Rows<const S> queries, Index first, const RowSums<S>& out) const {
+void TiledAttention<S>::attend(const Queries<S>& queries, const RowSums<S>& out) const {
   Workspace::Frame frame;
-  const Index n_q = queries.rows, all = keys_.k.rows(), n = (std::min)(tile_, all);
+  const Index n_q = queries.rows(), all = keys_.k.rows(), n = (std::min)(tile_, all);
   auto* seen = frame.numbers<KeyRange>(n_q);
   KeyRange any{all, 0};
   for (Index t = 0; t < n_q; ++t) {
-    seen[t] = mask_.keys(first + t, all);
+    seen[t] = t % queries.heads == 0 ? mask_.keys(queries.first + t / queries.heads, all) : seen[t - 1];
     if (seen[t].begin >= seen[t].end) continue;
     any = {(std::min)(any.begin, seen[t].begin), (std::max)(any.end, seen[t].end)};
   }
-  const Tile tile{queries,
+  const Tile tile{queries.q,
                   seen,
                   out,
                   frame.rows<S>(n, keys_.k.cols()),
@@ -67,14 +67,17 @@ void TiledAttention<S>::attend(Rows<const S> queries, Index first, const RowSums
 }
 
 template <class S>
-AttentionStatus TiledAttention<S>::attend(const Input<S>& q, S query_factor, RowResults<S> results) const {
+AttentionStatus TiledAttention<S>::attend(const InputGroup<S>& q, S query_factor,
+                                          RowResults<S> results) const {
   const FloatEnvironment environment;
-  for (Index first = 0; first < q.rows(); first += tile_) {
+  const Index heads = q.heads();
+  const Index step = std::max<Index>(1, tile_ / heads);
+  for (Index first = 0; first < q.rows(); first += step) {
     Workspace::Frame frame;
-    const Rows<S> queries = frame.rows<S>((std::min)(tile_, q.rows() - first), q.cols());
+    const Rows<S> queries = frame.rows<S>(heads * (std::min)(step, q.rows() - first), q.cols());
     q.load(first, query_factor, queries);
     const auto out = RowSums<S>::of(frame, queries.rows, keys_.v.cols());
-    attend(queries, first, out);
+    attend({queries, first, heads}, out);
     results.take(first, out);
   }
   return results.finish();

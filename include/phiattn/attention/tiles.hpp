@@ -32,11 +32,11 @@ class TiledAttention {
   TiledAttention(const KernelRef<S>& kernel, const KeyRows<S>& keys, const MaskRef& mask, Index tile)
       : kernel_(kernel), keys_(keys), mask_(mask), tile_(tile) {}
 
-  /// Queries (n_q, d) that stand in rows first, first + 1, ... of the mask, at most a tile of them.
-  void attend(Rows<const S> queries, Index first, const RowSums<S>& out) const;
+  /// Queries whose positions are rows of the mask, at most a tile of them.
+  void attend(const Queries<S>& queries, const RowSums<S>& out) const;
 
   /// All of q, a tile after the other.
-  AttentionStatus attend(const Input<S>& q, S query_factor, RowResults<S> results) const;
+  AttentionStatus attend(const InputGroup<S>& q, S query_factor, RowResults<S> results) const;
 
  private:
   struct Tile;

@@ -37,14 +37,23 @@ struct Tokens {
   Tokens at(Index position) const { return {k, v, log_weights, position}; }
 };
 
-/// A block of queries (n, d), times sqrt(scale).
+/// A block of queries (g n, d), times sqrt(scale), g of them a token: row g t + h is that of head h of a group beside
+/// token t, at position first + t.
 template <class S>
 struct Queries {
   Rows<const S> q;
-  Index first = 0;  // position of the first
+  Index first = 0;
+  Index heads = 1;  // g
 
-  Index size() const { return q.rows; }
-  Queries middle(Index begin, Index n) const { return {q.middle(begin, n), first + begin}; }
+  Index rows() const { return q.rows; }
+  Index size() const { return q.rows / heads; }  // n
+  /// Those beside tokens [begin, begin + n).
+  Queries middle(Index begin, Index n) const {
+    return {q.middle(heads * begin, heads * n), first + begin, heads};
+  }
+  Queries at(Index position) const { return {q, position, heads}; }
+  /// Those of one head.
+  Rows<const S> of_head(Index h) const { return {q.row(h), size(), q.cols, heads * q.stride}; }
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI

@@ -137,6 +137,13 @@ class Input {
 
   const detail::Extent& extent() const { return extent_; }
 
+  /// The same so many bytes further on, as the next head of a tensor lies.
+  Input shifted(Index bytes) const {
+    detail::Extent extent = extent_;
+    extent.data += bytes;
+    return Input(extent, load_);
+  }
+
   /// Rows [first, first + count), as far as there are so many, for a Prefetch.
   detail::Span span(Index first, Index count) const {
     return extent_.span(first, (std::min)(count, rows() - first));
@@ -158,6 +165,38 @@ class Input {
   detail::Extent extent_;
   Load load_ = nullptr;
 };
+
+namespace detail {
+
+/// The queries (n, d) of g heads that share their keys, `stride` bytes apart; a single matrix is a group of one. Refers to
+/// its first. Loaded with the heads of a token side by side, see Queries.
+template <ComputeScalar S>
+class InputGroup {
+ public:
+  InputGroup(const Input<S>& first, Index heads = 1, Index stride = 0)  // implicit: of a call of one head
+      : first_(first.shifted(0)), heads_(heads), stride_(stride) {}
+
+  Index rows() const { return first_.rows(); }
+  Index cols() const { return first_.cols(); }
+  Index heads() const { return heads_; }
+  InputGroup slice(Index first, Index count) const { return {first_.slice(first, count), heads_, stride_}; }
+
+  /// out (g n, d) <- factor * rows [first, first + n) of each head
+  void load(Index first, S factor, Rows<S> out) const {
+    const Index n = out.rows / heads_;
+    for (Index h = 0; h < heads_; ++h) {
+      first_.shifted(h * stride_).load(first, factor, {out.row(h), n, out.cols, heads_ * out.stride});
+    }
+  }
+
+  Span span(Index first, Index count) const { return heads_ == 1 ? first_.span(first, count) : Span{}; }
+
+ private:
+  Input<S> first_;
+  Index heads_, stride_;
+};
+
+}  // namespace detail
 
 }  // namespace phiattn::inline PHIATTN_ABI
 

@@ -130,6 +130,15 @@ class Output {
     return result;
   }
 
+  /// The same so many bytes further on; of what is written where it lies.
+  Output shifted(Index bytes) const {
+    Output part = *this;
+    part.extent_.data += bytes;
+    return part;
+  }
+
+  const detail::Extent& extent() const { return extent_; }
+
  private:
   using Store = void (*)(const Output&, Index first, Rows<const S> block);
 
@@ -155,4 +164,34 @@ class Output {
   Store store_;
 };
 
+namespace detail {
+
+/// Where the results of g heads go that share their keys, `stride` bytes apart: as InputGroup.
+template <ComputeScalar S>
+class OutputGroup {
+ public:
+  OutputGroup(const Output<S>& first, Index heads = 1, Index stride = 0)  // implicit: of a call of one head
+      : first_(first), heads_(heads), stride_(stride) {}
+
+  Index rows() const { return first_.rows(); }
+  Index cols() const { return first_.cols(); }
+  Index heads() const { return heads_; }
+  OutputGroup slice(Index first, Index count) const { return {first_.slice(first, count), heads_, stride_}; }
+
+  /// rows [first, first + n) of each head <- block (g n, dv)
+  void store(Index first, Rows<const S> block) const {
+    const Index n = block.rows / heads_;
+    for (Index h = 0; h < heads_; ++h) {
+      first_.shifted(h * stride_).store(first, {block.row(h), n, block.cols, heads_ * block.stride});
+    }
+  }
+
+  Span span(Index first, Index count) const { return heads_ == 1 ? first_.span(first, count) : Span{}; }
+
+ private:
+  Output<S> first_;
+  Index heads_, stride_;
+};
+
+}  // namespace detail
 }  // namespace phiattn::inline PHIATTN_ABI

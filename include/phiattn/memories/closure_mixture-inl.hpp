@@ -30,7 +30,7 @@ template <detail::ComputeScalar S>
 AttentionStatus ClosureMixture<S>::read_block(const Queries<S>& queries, const RowSums<S>& out) const {
   Workspace::Frame frame;
   const auto framed = frame_.queries(frame, queries.q);
-  const auto part = RowSums<S>::of(frame, queries.size(), dv_);
+  const auto part = RowSums<S>::of(frame, queries.rows(), dv_);
   AttentionStatus status;
   out.set_nothing();
   for (Index g = 0; g < closures(); ++g) {
@@ -49,14 +49,14 @@ AttentionStatus ClosureMixture<S>::advance_block(const Queries<S>& queries, cons
   const auto framed = frame_.queries(frame, queries.q);
   const auto keys = frame_.keys(frame, tokens);
   const detail::TokenGroups<S> groups(frame, keys, codebook_.nearest(frame, keys.k), closures());
-  const auto part = RowSums<S>::of(frame, queries.size(), dv_);
+  const auto part = RowSums<S>::of(frame, queries.rows(), dv_);
   AttentionStatus status;
   out.set_nothing();
-  closures_.front().reserve(frame, queries.size(), tokens.size());
+  closures_.front().reserve(frame, queries.rows(), tokens.size());
   for (Index g = 0; g < closures(); ++g) {
     const auto of_group = groups.tokens(g);
     if (closure(g).empty() && of_group.size() == 0) continue;
-    status.add(closure(g).advance(framed.x, of_group, groups.visible(g), part), 0);
+    status.add(closure(g).advance(framed.x, of_group, groups.visible(g, queries.heads), part), 0);
     combine(out, part);
   }
   framed.finish(out);

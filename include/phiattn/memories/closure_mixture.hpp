@@ -52,13 +52,13 @@ class TokenGroups {
   }
 
   /// How many tokens of the group each of the block's rows sees, row t those at or before it; until the next call.
-  VisibleTokens visible(Index g) const {
+  VisibleTokens visible(Index g, Index heads) const {
     Index slot = begin(g);
     for (Index t = 0, seen = 0; t < n_; ++t) {
       for (; slot < begin_[g] && order_[slot] <= t; ++slot) ++seen;
       visible_[t] = seen;
     }
-    return VisibleTokens(visible_);
+    return VisibleTokens(heads, visible_);
   }
 
  private:
@@ -98,6 +98,7 @@ class ClosureMixture : public MemoryBase<ClosureMixture<S>, S> {
   double scale() const { return frame_.scale(); }
 
   // What MemoryBase works with; see BlockModel.
+  bool takes_groups() const { return true; }
   Index block_rows() const { return block_rows_; }
   void append_block(const Tokens<S>& tokens);
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const;

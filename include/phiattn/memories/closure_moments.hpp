@@ -50,7 +50,7 @@ class ClosureMoments {
       out.set_nothing();
       return {};
     }
-    return read_rows(x, {}, nullptr, {}, out);
+    return read_rows(x, VisibleTokens(), nullptr, {}, out);
   }
 
   void append(const ClosureTokens<S>& tokens) {
@@ -60,7 +60,7 @@ class ClosureMoments {
     absorb(tokens, take_keys(frame, tokens));
   }
 
-  /// Row t sees all tokens so far and the first visible(t) of the block; the last row sees the whole block. Taken as
+  /// Row t sees all tokens so far and the first visible(t) of the block; the last one sees the whole block. Taken as
   /// one block if that is safe, else as two halves in order. A non-finite token is unsafe: 0 * inf in the zeroed
   /// triangle is NaN.
   AttentionStatus advance(Rows<const S> x, const ClosureTokens<S>& tokens, const VisibleTokens& visible,
@@ -69,18 +69,18 @@ class ClosureMoments {
     const Index n = x.rows;
     Workspace::Frame all;
     reserve(all, n, tokens.size());
-    if (n == 1 || admits(tokens, visible, n)) {
+    if (n == visible.heads() || admits(tokens, visible, n)) {
       Workspace::Frame frame;
       const Deviations deviations = take_keys(frame, tokens);
       const AttentionStatus status = read_rows(x, visible, &tokens, deviations, out);
       absorb(tokens, deviations);
       return status;
     }
-    const Index half = n / 2;
+    const Index steps = n / visible.heads() / 2, half = steps * visible.heads();
     const Index early = visible(half - 1);
     AttentionStatus status = advance(x.top(half), tokens.middle(0, early), visible, out.middle(0, half));
     status.add(advance(x.middle(half, n - half), tokens.middle(early, tokens.size() - early),
-                       visible.after(half, early), out.middle(half, n - half)),
+                       visible.after(steps, early), out.middle(half, n - half)),
                half);
     return status;
   }

@@ -49,31 +49,38 @@ struct ClosureTokens {
   }
 };
 
-/// The mask of a block's rows over its own tokens: row t sees the first t + 1, or as many as a table says.
+/// The mask of a block's rows over its own tokens, `heads` rows a step: those of step t see the first t + 1, or as many
+/// as a table says.
 class VisibleTokens {
  public:
   static constexpr bool kPrefix = true;
 
-  VisibleTokens() = default;
-  explicit VisibleTokens(const Index* table) : table_(table) {}
+  explicit VisibleTokens(Index heads = 1, const Index* table = nullptr) : heads_(heads), table_(table) {}
 
-  KeyRange keys(Index t, Index n) const { return {0, std::clamp<Index>((*this)(t), 0, n)}; }
-  Index operator()(Index t) const { return (table_ ? table_[t + row_] : t + row_ + 1) - taken_; }
+  KeyRange keys(Index row, Index n) const { return {0, std::clamp<Index>((*this)(row), 0, n)}; }
+  Index operator()(Index row) const {
+    const Index step = step_ + row / heads_;
+    return (table_ ? table_[step] : step + 1) - taken_;
+  }
 
   /// Row t sees no more than the first t + diagonal() + 1.
-  Index diagonal() const { return table_ ? kNoDiagonal : row_ - taken_; }
+  Index diagonal() const { return table_ ? kNoDiagonal : step_ - taken_; }
 
-  /// The same for the rows from `row` on, with `taken` more tokens in the past.
-  VisibleTokens after(Index row, Index taken) const {
+  /// Rows that see the same.
+  Index heads() const { return heads_; }
+
+  /// The same for the rows from the given step on, with `taken` more tokens in the past.
+  VisibleTokens after(Index steps, Index taken) const {
     VisibleTokens later = *this;
-    later.row_ += row;
+    later.step_ += steps;
     later.taken_ += taken;
     return later;
   }
 
  private:
-  const Index* table_ = nullptr;
-  Index row_ = 0;
+  Index heads_;
+  const Index* table_;
+  Index step_ = 0;
   Index taken_ = 0;
 };
 

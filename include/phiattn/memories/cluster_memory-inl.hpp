@@ -53,7 +53,8 @@ AttentionStatus ClusterMemory<S>::advance_block(const Queries<S>& queries, const
   const bool finite = detail::all_finite<S>(tokens.k) && detail::all_finite<S>(tokens.v) &&
                       detail::largest(keys.all_log_weights()) < std::numeric_limits<S>::infinity();
   if (!finite) {
-    for (Index t = 0; t < n; ++t) advance_block(queries.middle(t, 1), tokens.middle(t, 1), out.middle(t, 1));
+    for (Index t = 0; t < n; ++t)
+      advance_block(queries.middle(t, 1), tokens.middle(t, 1), out.middle(queries.heads * t, queries.heads));
     return {};
   }
   const Index d = dimension();
@@ -70,7 +71,7 @@ AttentionStatus ClusterMemory<S>::advance_block(const Queries<S>& queries, const
   }
   size_ += n;
   detail::ClusterRead<S> read(before, buckets_, options_);
-  read.see_tokens(n, nearest, after);
+  read.see_tokens(n, queries.heads, nearest, after);
   read.run(framed.x, out);
   framed.finish(out);
   return {};

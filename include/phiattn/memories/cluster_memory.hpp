@@ -40,6 +40,7 @@ class ClusterMemory : public MemoryBase<ClusterMemory<S>, S> {
   double scale() const { return frame_.scale(); }
 
   // What MemoryBase works with; see BlockModel.
+  bool takes_groups() const { return true; }
   Index block_rows() const { return block_rows_; }
   void append_block(const Tokens<S>& tokens);
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const;

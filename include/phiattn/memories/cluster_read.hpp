@@ -38,7 +38,7 @@ inline const ClusterOptions& checked(const ClusterOptions& options) {
 }
 
 /// One block of queries x (n, d). Token j of the block, once it is in, leaves its cluster of[j] as row j of `after` says:
-/// row t of the block sees each cluster as the last of the tokens <= t left it, or as it was before.
+/// the row beside token t sees each cluster as the last of the tokens <= t left it, or as it was before.
 template <class S>
 class ClusterRead {
  public:
@@ -48,9 +48,10 @@ class ClusterRead {
               const ClusterOptions& options)
       : before_(before), buckets_(buckets), options_(options), clusters_(before.clusters()) {}
 
-  /// The block's own tokens, m of them: one a row.
-  void see_tokens(Index m, const Index* of, const ClusterSummaries<S>& after) {
+  /// The block's own tokens, m of them: one for each `heads` rows.
+  void see_tokens(Index m, Index heads, const Index* of, const ClusterSummaries<S>& after) {
     tokens_ = m;
+    heads_ = heads;
     of_ = of;
     after_ = after;
   }
@@ -74,9 +75,9 @@ class ClusterRead {
     out.set_nothing();
     bool any_rest = false;
     for (Index t = 0; t < n; ++t) {
-      if (t < tokens_) {
-        row.current[of_[t]] = clusters_ + t;
-        --row.coming[of_[t]];
+      if (const Index token = t / heads_; t % heads_ == 0 && token < tokens_) {
+        row.current[of_[token]] = clusters_ + token;
+        --row.coming[of_[token]];
       }
       rank(t, products, top, row);
       for (Index p = 0; p < (std::min)(top, row.ranked_count); ++p) {
@@ -211,6 +212,7 @@ class ClusterRead {
   const ClusterOptions& options_;
   Index clusters_;
   Index tokens_ = 0;
+  Index heads_ = 1;
   const Index* of_ = nullptr;
   ClusterSummaries<S> after_{};
 };

@@ -37,7 +37,8 @@ AttentionStatus GaussianClosure<S>::advance_block(const Queries<S>& queries, con
                                                   const RowSums<S>& out) {
   Workspace::Frame frame;
   const auto framed = frame_.queries(frame, queries.q);
-  const AttentionStatus status = moments_.advance(framed.x, frame_.keys(frame, tokens), {}, out);
+  const AttentionStatus status =
+      moments_.advance(framed.x, frame_.keys(frame, tokens), detail::VisibleTokens(queries.heads), out);
   framed.finish(out);
   size_ += tokens.size();
   return status;

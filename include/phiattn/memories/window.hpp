@@ -100,7 +100,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
       const Tokens<S> tokens = detail::MemoryLoops<S>::load(frame, k, v, {}, from, root_scale,
                                                             frame.template rows<S>(to - from, k.cols()));
       const auto nearby = RowSums<S>::of(frame, n, v.cols());
-      attend_near(queries, tokens, BandMask{band.first + row - from, band.last + row - from}, nearby);
+      attend_near({queries}, tokens, BandMask{band.first + row - from, band.last + row - from}, nearby);
       combine(nearby, results);
       door.take(row, nearby);
     };
@@ -112,6 +112,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
   // What MemoryBase, or another window, works with; see BlockModel.
   Index block_rows() const { return block_rows_; }
+  bool takes_groups() const { return far_.takes_groups(); }
 
   void settle(Index d) {
     if (dimension_) return;
@@ -134,8 +135,8 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
     Workspace::Frame frame;
-    attend_near(queries.q, near_.all(), AllKeys(), out);
-    const auto beyond = RowSums<S>::of(frame, queries.size(), value_dimension());
+    attend_near(queries, near_.all(), AllKeys(), out);
+    const auto beyond = RowSums<S>::of(frame, queries.rows(), value_dimension());
     const AttentionStatus status = far_.read_block(queries, beyond);
     combine(out, beyond);
     return status;
@@ -143,22 +144,22 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
     Workspace::Frame frame;
-    const Index n = queries.size();
+    const Index n = queries.size(), heads = queries.heads;
     const Index held = near_.size();
     near_.push(tokens);
     ComeBack come_back{near_, n};
-    attend_near(queries.q, near_.all(), BandMask{held + 1 - window_, held + 1}, out);
+    attend_near(queries, near_.all(), BandMask{held + 1 - window_, held + 1}, out);
     // Row t sees one token leave if the window is full by then.
     const Index before = (std::min)(window_ - held, n);
-    const auto beyond = RowSums<S>::of(frame, n, value_dimension());
+    const auto beyond = RowSums<S>::of(frame, heads * n, value_dimension());
     AttentionStatus status;
-    if (before > 0) status = far_.read_block(queries.middle(0, before), beyond.middle(0, before));
+    if (before > 0) status = far_.read_block(queries.middle(0, before), beyond.middle(0, heads * before));
     come_back.tokens -= before;
     for (Index first = before, rows; first < n; first += rows) {
       rows = (std::min)(near_.run(0, n - first), far_.block_rows());
-      status.add(
-          far_.advance_block(queries.middle(first, rows), near_.middle(0, rows), beyond.middle(first, rows)),
-          first);
+      status.add(far_.advance_block(queries.middle(first, rows), near_.middle(0, rows),
+                                    beyond.middle(heads * first, heads * rows)),
+                 heads * first);
       near_.drop(rows);
       come_back.tokens -= rows;
     }
@@ -199,13 +200,13 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
   /// Exact softmax attention to what the mask shows of some tokens.
   template <Mask M>
-  static void attend_near(Rows<const S> queries, const Tokens<S>& tokens, const M& mask,
+  static void attend_near(const Queries<S>& queries, const Tokens<S>& tokens, const M& mask,
                           const RowSums<S>& out) {
     const ExponentialKernel<S> kernel;
     const Input<S> k(tokens.k), v(tokens.v);
     detail::TiledAttention<S>(detail::KernelRef<S>::of(kernel), {k, v, tokens.log_weights, S(1)},
                               detail::mask_ref(mask), kNearTile)
-        .attend(queries, 0, out);
+        .attend({queries.q, 0, queries.heads}, out);
   }
 
   /// The n oldest, which stand one behind the other, leave the window for the far memory.
