@@ -20,6 +20,7 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/core/scratch.hpp>
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/output.hpp>
+#include <phiattn/core/heads.hpp>
 #include <phiattn/core/random.hpp>
 
 #include <phiattn/feature_block.hpp>
@@ -85,6 +86,9 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/attention/key_value_cache.hpp>
 #include <phiattn/attention/any_memory.hpp>
 #include <phiattn/attention/attention.hpp>
+#include <phiattn/attention/sequences.hpp>
+#include <phiattn/attention/heads.hpp>
+#include <phiattn/attention/head_memories.hpp>
 
 #include <phiattn/memories/token_queue.hpp>
 #include <phiattn/memories/far_memory.hpp>

@@ -15,14 +15,19 @@ namespace detail {
 
 /// Bidirectional attention appends all and reads all, unless what a memory keeps of a key depends on where the query
 /// stands.
-template <Memory M, class S = typename M::Scalar>
-AttentionStatus attend_all(M& memory, const Input<S>& q, const Input<S>& k, const Input<S>& v,
-                           const Output<S>& out, Index first) {
+template <Memory M>
+AttentionStatus attend_all(M& memory, const InputGroup<typename M::Scalar>& q,
+                           const Input<typename M::Scalar>& k, const Input<typename M::Scalar>& v,
+                           const OutputGroup<typename M::Scalar>& out, Index first) {
   if constexpr (SeesBothSides<M>) {
-    return memory.attend_around(q, k, v, out, first);
+    AttentionStatus status;
+    for (Index h = 0; h < q.heads(); ++h) {
+      status.add(memory.attend_around(q.head(h), k, v, out.head(h), first), out.row_number(0, h));
+    }
+    return status;
   } else {
     memory.append(k, v);
-    return memory.read(q, out, first);
+    return read_group(memory, q, out, first);
   }
 }
 

@@ -18,8 +18,8 @@ namespace detail {
 
 /// With an empty memory; causal attention advances.
 template <Memory M>
-AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Input<typename M::Scalar>& k,
-                       const Input<typename M::Scalar>& v, const Output<typename M::Scalar>& out,
+AttentionStatus attend(M& memory, const InputGroup<typename M::Scalar>& q, const Input<typename M::Scalar>& k,
+                       const Input<typename M::Scalar>& v, const OutputGroup<typename M::Scalar>& out,
                        const AttentionOptions& options) {
   const Index n_q = q.rows();
   const Index n_k = k.rows();
@@ -34,13 +34,13 @@ AttentionStatus attend(M& memory, const Input<typename M::Scalar>& q, const Inpu
   const Index past = std::clamp<Index>(offset, 0, n_k);
   const Index pairs = (std::min)(n_q - before, n_k - past);
   const Index after = before + pairs;
-  AttentionStatus status = memory.read(q.slice(0, before), out.slice(0, before), position);
+  AttentionStatus status = read_group(memory, q.slice(0, before), out.slice(0, before), position);
   memory.append(k.slice(0, past), v.slice(0, past));
-  status.add(memory.advance(q.slice(before, pairs), k.slice(past, pairs), v.slice(past, pairs),
-                            out.slice(before, pairs)),
-             before);
-  status.add(memory.read(q.slice(after, n_q - after), out.slice(after, n_q - after), position + after),
-             after);
+  status.add(advance_group(memory, q.slice(before, pairs), k.slice(past, pairs), v.slice(past, pairs),
+                           out.slice(before, pairs)),
+             0);
+  status.add(read_group(memory, q.slice(after, n_q - after), out.slice(after, n_q - after), position + after),
+             0);
   return status;
 }
 
@@ -57,14 +57,16 @@ class Sight {
   AllKeys all_;
 };
 
-template <Kernel K, class S = typename K::Scalar>
-AttentionStatus attend_tiled(const K& kernel, const Input<S>& q, const Input<S>& k, const Input<S>& v,
-                             const Output<S>& out, const MaskRef& mask, const AttentionOptions& options) {
+template <Kernel K>
+AttentionStatus attend_tiled(const K& kernel, const InputGroup<typename K::Scalar>& q,
+                             const Input<typename K::Scalar>& k, const Input<typename K::Scalar>& v,
+                             const OutputGroup<typename K::Scalar>& out, const MaskRef& mask,
+                             const AttentionOptions& options) {
+  using S = typename K::Scalar;
   const S factor = root_scale<S>(options, kernel.default_scale(k.cols()));
   const TiledAttention<S> tiled(KernelRef<S>::of(kernel), {k, v, nullptr, factor}, mask,
                                 checked_chunk(options));
-  return out.fill_apart(
-      [&](const Output<S>& apart) { return tiled.attend(q, factor, RowResults<S>(OutputGroup<S>(apart))); });
+  return tiled.attend(q, factor, RowResults<S>(out));
 }
 
 /// A similarity fails its own concept by name.
@@ -120,7 +122,9 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
     return out.fill_apart([&](const auto& apart) { return detail::attend(state, q, k, v, apart, options); });
   } else {
     const detail::Sight sight(options, q.rows(), k.rows());
-    return detail::attend_tiled(similarity, q, k, v, out, sight.mask(), options);
+    return out.fill_apart([&](const auto& apart) {
+      return detail::attend_tiled(similarity, q, k, v, apart, sight.mask(), options);
+    });
   }
 }
 
@@ -138,7 +142,9 @@ AttentionStatus attention(const K& kernel, const Input<typename K::Scalar>& q,
   if (options.causality != Causality::none || options.query_offset) {
     detail::fail_argument("causality, query_offset: the mask says which keys a row sees");
   }
-  return detail::attend_tiled(kernel, q, k, v, out, detail::mask_ref(mask), options);
+  return out.fill_apart([&](const auto& apart) {
+    return detail::attend_tiled(kernel, q, k, v, apart, detail::mask_ref(mask), options);
+  });
 }
 
 template <Memory M>

@@ -91,6 +91,41 @@ concept SeesBothSides = Memory<M> &&
 
 namespace detail {
 
+/// A memory that queries of several heads can read and advance together, as all of the library's own making.
+template <class M>
+concept GroupMemory = Memory<M> &&
+    requires(M memory, const M& other, const InputGroup<typename M::Scalar>& q,
+             const Input<typename M::Scalar>& x, const OutputGroup<typename M::Scalar>& out,
+             const TokenOptions<typename M::Scalar>& options) {
+  { other.read_heads(q, out, Index{}) } -> std::same_as<AttentionStatus>;
+  { memory.advance_heads(q, x, x, out, options) } -> std::same_as<AttentionStatus>;
+};
+
+/// A memory of one's own making has one head, and its status counts from its own first row.
+template <Memory M>
+AttentionStatus read_group(const M& memory, const InputGroup<typename M::Scalar>& q,
+                           const OutputGroup<typename M::Scalar>& out, Index first) {
+  if constexpr (GroupMemory<M>) {
+    return memory.read_heads(q, out, first);
+  } else {
+    AttentionStatus status;
+    status.add(memory.read(q.head(0), out.head(0), first), out.row_number(0, 0));
+    return status;
+  }
+}
+template <Memory M>
+AttentionStatus advance_group(M& memory, const InputGroup<typename M::Scalar>& q,
+                              const Input<typename M::Scalar>& k, const Input<typename M::Scalar>& v,
+                              const OutputGroup<typename M::Scalar>& out) {
+  if constexpr (GroupMemory<M>) {
+    return memory.advance_heads(q, k, v, out, {});
+  } else {
+    AttentionStatus status;
+    status.add(memory.advance(q.head(0), k, v, out.head(0)), out.row_number(0, 0));
+    return status;
+  }
+}
+
 inline Index checked_dv(Index dv) {
   check_at_least("dv", dv, 0);
   return dv;

@@ -17,8 +17,7 @@ class RowResults {
   explicit RowResults(const OutputGroup<S>& out) : out_(out) {}
   explicit RowResults(Partial<S>& partial) : partial_(&partial) {}
 
-  /// Those of the queries [first, first + n) of each head, which it divides in place. A row's number is that among all
-  /// rows of the group, one head behind the other.
+  /// Those of the queries [first, first + n) of each head, which it divides in place.
   void take(Index first, const RowSums<S>& rows) {
     if (partial_) {
       const RowSums<S> kept = partial_->row_sums().middle(first, rows.rows());
@@ -29,7 +28,7 @@ class RowResults {
     for (Index t = 0; t < rows.rows(); ++t) {
       if (rows.is_nothing(t)) continue;
       if (!(rows.normaliser[t] > 0)) {
-        status_.add(first + t / heads + (heads > 1 ? t % heads * out_->rows() : 0));
+        status_.add(out_ ? out_->row_number(first + t / heads, t % heads) : first + t);
       }
       if (out_) rows.row(t) /= rows.normaliser[t];
     }

@@ -185,9 +185,12 @@ class InputGroup {
   void load(Index first, S factor, Rows<S> out) const {
     const Index n = out.rows / heads_;
     for (Index h = 0; h < heads_; ++h) {
-      first_.shifted(h * stride_).load(first, factor, {out.row(h), n, out.cols, heads_ * out.stride});
+      head(h).load(first, factor, {out.row(h), n, out.cols, heads_ * out.stride});
     }
   }
+
+  /// One of the heads.
+  Input<S> head(Index h) const { return first_.shifted(h * stride_); }
 
   Span span(Index first, Index count) const { return heads_ == 1 ? first_.span(first, count) : Span{}; }
 

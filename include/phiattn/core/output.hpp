@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace phiattn::inline PHIATTN_ABI {
 
@@ -22,21 +23,22 @@ template <class Out, class D = std::remove_reference_t<Out>>
 concept Writable = !std::is_const_v<D> && EigenDense<D> && ((int(D::Flags) & int(Eigen::LvalueBit)) != 0) &&
                    (std::is_lvalue_reference_v<Out> || !std::is_base_of_v<Eigen::PlainObjectBase<D>, D>);
 
+/// The bytes from the first element to behind the last, of at least one.
+inline std::pair<const char*, const char*> bytes_of(const Extent& x) {
+  const Index down = x.row_stride * (x.rows - 1), across = x.col_stride * (x.cols - 1);
+  return {x.data + std::min<Index>(0, down) + std::min<Index>(0, across),
+          x.data + std::max<Index>(0, down) + std::max<Index>(0, across) + x.element};
+}
+
 /// Whether two views share an element. Exact when both have contiguous rows and a common row stride (as the parts of
 /// one packed buffer have); otherwise it goes by the bytes spanned.
 inline bool overlap(const Extent& a, const Extent& b) {
   const auto empty = [](const Extent& x) { return x.rows == 0 || x.cols == 0; };
   if (empty(a) || empty(b)) return false;
-  const auto first = [](const Extent& x) {
-    return x.data + std::min<Index>(0, x.row_stride * (x.rows - 1)) +
-           std::min<Index>(0, x.col_stride * (x.cols - 1));
-  };
-  const auto past = [](const Extent& x) {
-    return x.data + std::max<Index>(0, x.row_stride * (x.rows - 1)) +
-           std::max<Index>(0, x.col_stride * (x.cols - 1)) + x.element;
-  };
+  const auto [a_first, a_past] = bytes_of(a);
+  const auto [b_first, b_past] = bytes_of(b);
   const std::less<> before;
-  if (!before(first(a), past(b)) || !before(first(b), past(a))) return false;
+  if (!before(a_first, b_past) || !before(b_first, a_past)) return false;
   const Index stride = a.row_stride;
   const auto rows_are_contiguous = [stride](const Extent& x) {
     return x.col_stride == x.element && x.row_stride == stride && x.cols * x.element <= stride;
@@ -171,26 +173,37 @@ template <ComputeScalar S>
 class OutputGroup {
  public:
   OutputGroup(const Output<S>& first, Index heads = 1, Index stride = 0)  // implicit: of a call of one head
-      : first_(first), heads_(heads), stride_(stride) {}
+      : first_(first), heads_(heads), stride_(stride), all_(first.rows()) {}
 
   Index rows() const { return first_.rows(); }
   Index cols() const { return first_.cols(); }
   Index heads() const { return heads_; }
-  OutputGroup slice(Index first, Index count) const { return {first_.slice(first, count), heads_, stride_}; }
+  OutputGroup slice(Index first, Index count) const {
+    OutputGroup part(first_.slice(first, count), heads_, stride_);
+    part.begin_ = begin_ + first;
+    part.all_ = all_;
+    return part;
+  }
+  /// The number of a row among all rows of the group that this is a slice of, one head behind the other.
+  Index row_number(Index t, Index h) const { return h * all_ + begin_ + t; }
 
   /// rows [first, first + n) of each head <- block (g n, dv)
   void store(Index first, Rows<const S> block) const {
     const Index n = block.rows / heads_;
     for (Index h = 0; h < heads_; ++h) {
-      first_.shifted(h * stride_).store(first, {block.row(h), n, block.cols, heads_ * block.stride});
+      head(h).store(first, {block.row(h), n, block.cols, heads_ * block.stride});
     }
   }
+
+  /// One of the heads.
+  Output<S> head(Index h) const { return first_.shifted(h * stride_); }
 
   Span span(Index first, Index count) const { return heads_ == 1 ? first_.span(first, count) : Span{}; }
 
  private:
   Output<S> first_;
   Index heads_, stride_;
+  Index begin_ = 0, all_;
 };
 
 }  // namespace detail
