@@ -4,6 +4,7 @@
 #include <phiattn/attention/linear_core.hpp>
 #include <phiattn/attention/memory_loops.hpp>
 #include <phiattn/attention/probes.hpp>
+#include <phiattn/attention/step.hpp>
 #include <phiattn/attention/tiles.hpp>
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/product.hpp>
@@ -15,6 +16,7 @@ static_assert(PHIATTN_LIBRARY_ABI == PHIATTN_ABI_NUMBER,
   namespace phiattn::inline PHIATTN_ABI::detail { \
   PHIATTN_PRODUCT_INSTANCES(, S)                  \
   PHIATTN_LINEAR_INSTANCES(, S)                   \
+  PHIATTN_STEP_INSTANCES(, S)                     \
   PHIATTN_INPUT_INSTANCES(, S)                    \
   template class MemoryLoops<S>;                  \
   template struct Probes<S>;                      \

@@ -82,6 +82,7 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/attention/linear_core.hpp>
 #include <phiattn/attention/linear_state.hpp>
 #include <phiattn/attention/tiles.hpp>
+#include <phiattn/attention/step.hpp>
 #include <phiattn/attention/token_store.hpp>
 #include <phiattn/attention/key_value_cache.hpp>
 #include <phiattn/attention/any_memory.hpp>

@@ -1,5 +1,6 @@
 // How to add a memory: the README's, alone and behind a window.
 #include <phiattn/analysis/error.hpp>
+#include <phiattn/attention/head_memories.hpp>
 #include <phiattn/memories/window.hpp>
 
 #include "support/catch.hpp"
@@ -63,4 +64,18 @@ TEST_CASE("a memory of one's own takes three verbs and five facts") {
   const pa::Matrix<float> zero = pa::Matrix<float>::Zero(150, 6);
   const auto mean = pa::attention(pa::uniform_kernel<float>(), x, zero, x, causal);
   CHECK(pa::maximal_error(pa::attention(pa::Windowed(9, MeanMemory(6)), x, zero, x, causal), mean) < 1e-5);
+}
+
+TEST_CASE("a memory that knows one query a token takes heads that share it one after the other") {
+  const pa::Matrix<float> q = pa::Matrix<float>::Random(6, 4), k = pa::Matrix<float>::Random(6, 2);
+  const pa::Matrix<float> v = pa::Matrix<float>::Random(6, 3);
+  pa::Matrix<float> out(6, 6);
+  pa::HeadMemories memories(1, 1, pa::Windowed(2, MeanMemory(3)));
+  memories.advance(pa::packed_heads(q, 2), pa::packed_heads(k, 1), pa::packed_heads(v, 1),
+                   pa::packed_heads(out, 2));
+  for (pa::Index h = 0; h < 2; ++h) {
+    pa::Windowed alone(2, MeanMemory(3));
+    CHECK((out.middleCols(3 * h, 3) - alone.advance(q.middleCols(2 * h, 2), k, v)).cwiseAbs().maxCoeff() <=
+          1e-6F);
+  }
 }

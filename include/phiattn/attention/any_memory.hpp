@@ -83,6 +83,10 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
     return model_->advance_block(queries, tokens, out);
   }
+  bool advance_step(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
+                    const detail::InputView<S>& v, S root_scale, const detail::OutputGroup<S>& out) {
+    return model_->advance_step(q, k, v, root_scale, out);
+  }
   static constexpr bool kAbsorbsAtOnce = true;  // as merge() of the memory does
   void check_same(const AnyMemory& other) const { model_->check_same(*other.model_); }
   void absorb(const AnyMemory& other) { model_->absorb(*other.model_); }
@@ -104,6 +108,9 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
     virtual AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const = 0;
     virtual AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens,
                                           const RowSums<S>& out) = 0;
+    virtual bool advance_step(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
+                              const detail::InputView<S>& v, S root_scale,
+                              const detail::OutputGroup<S>& out) = 0;
     virtual void check_same(const Concept& other) const = 0;
     virtual void absorb(const Concept& other) = 0;
     virtual AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v,
@@ -128,6 +135,15 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
     AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens,
                                   const RowSums<S>& out) override {
       return memory.advance_block(queries, tokens, out);
+    }
+    bool advance_step(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
+                      const detail::InputView<S>& v, S root_scale,
+                      const detail::OutputGroup<S>& out) override {
+      if constexpr (detail::StepModel<M>) {
+        return memory.advance_step(q, k, v, root_scale, out);
+      } else {
+        return false;
+      }
     }
     const M& same_type(const Concept& other) const {
       const auto* same = dynamic_cast<const Model*>(&other);

@@ -4,6 +4,7 @@
 
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/attention/probes.hpp>
+#include <phiattn/attention/step.hpp>
 #include <phiattn/attention/tiles.hpp>
 #include <phiattn/attention/token_store.hpp>
 #include <phiattn/core/check.hpp>
@@ -64,6 +65,21 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
     return {};
   }
 
+  bool advance_step(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
+                    const detail::InputView<S>& v, S root_scale,
+                    const detail::OutputGroup<S>& out) requires detail::Exponential<K> {
+    const Index n = size() + 1;
+    if (n > detail::kStepKeys) return false;
+    Workspace::Frame frame;
+    frame.reserve<S>(detail::step_room<S>(q.heads(), k.cols(), v.cols(), n), 1);
+    tokens_.push(k, root_scale, v);
+    if (detail::attend_step<S>(q, root_scale, tokens_.keys(), tokens_.values(), tokens_.log_weights(), out)) {
+      return true;
+    }
+    tokens_.drop_last();
+    return false;
+  }
+
   static constexpr bool kAbsorbsAtOnce = true;
 
   void check_same(const KeyValueCache& other) const {
@@ -79,8 +95,9 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
  private:
   template <Mask M>
   void attend(const Queries<S>& queries, const M& mask, const RowSums<S>& out) const {
-    const Input<S> keys(tokens_.keys()), values(tokens_.values());
-    detail::TiledAttention<S>(detail::KernelRef<S>::of(kernel_), {keys, values, tokens_.log_weights(), S(1)},
+    detail::TiledAttention<S>(detail::KernelRef<S>::of(kernel_),
+                              {detail::InputView<S>(tokens_.keys()), detail::InputView<S>(tokens_.values()),
+                               tokens_.log_weights(), S(1)},
                               detail::mask_ref(mask), chunk_)
         .attend({queries.q, 0, queries.heads}, out);
   }

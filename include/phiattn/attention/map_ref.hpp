@@ -18,6 +18,12 @@ constexpr bool never_zero() {
   }
 }
 
+/// exp(q . k) itself, which a decoding step knows by heart.
+template <class K>
+concept Exponential = requires {
+  requires K::kExponential;
+};
+
 /// One indirect call a block.
 template <class S>
 struct MapRef {

@@ -91,6 +91,15 @@ concept SeesBothSides = Memory<M> &&
 
 namespace detail {
 
+/// A model that takes a single token for less than a block costs, if it can: what it says is whether it did, and else
+/// nothing has changed.
+template <class M>
+concept StepModel = requires(M model, const InputGroup<typename M::Scalar>& q,
+                             const InputView<typename M::Scalar>& x, typename M::Scalar root_scale,
+                             const OutputGroup<typename M::Scalar>& out) {
+  { model.advance_step(q, x, x, root_scale, out) } -> std::same_as<bool>;
+};
+
 /// A memory that queries of several heads can read and advance together, as all of the library's own making.
 template <class M>
 concept GroupMemory = Memory<M> &&
@@ -133,7 +142,7 @@ inline Index checked_dv(Index dv) {
 
 /// Every product and sum of the operator agrees on these.
 template <class S>
-void check_keys_and_values(const Input<S>& k, const Input<S>& v, Index d, Index dv) {
+void check_keys_and_values(const InputView<S>& k, const InputView<S>& v, Index d, Index dv) {
   check_equal("columns of k", k.cols(), "dimension d", d);
   check_equal("columns of v", v.cols(), "dimension dv", dv);
   check_equal("rows of v", v.rows(), "rows of k", k.rows());

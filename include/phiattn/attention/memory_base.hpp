@@ -7,6 +7,7 @@
 #include <phiattn/core/float_environment.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -82,10 +83,17 @@ class MemoryBase {
                              Index first) const {
     return read_into(q, first, detail::RowResults<S>(out));
   }
-  AttentionStatus advance_heads(const detail::InputGroup<S>& q, const Input<S>& k, const Input<S>& v,
-                                const detail::OutputGroup<S>& out, const TokenOptions<S>& options) {
+  AttentionStatus advance_heads(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
+                                const detail::InputView<S>& v, const detail::OutputGroup<S>& out,
+                                const TokenOptions<S>& options) {
     check_tokens(k, v, options.log_weights);
     self().settle(k.cols());
+    if constexpr (detail::StepModel<Derived>) {
+      if (k.rows() == 1 && !options.log_weights && self().advance_step(q, k, v, root_scale(), out)) {
+        next_ = place(options.first) + 1;
+        return {};
+      }
+    }
     detail::RowResults<S> results(out);
     Loops::advance(Model::of(self()), q, k, v, options.log_weights, place(options.first), next_, results);
     return results.finish();
@@ -155,12 +163,17 @@ class MemoryBase {
   Derived& self() { return static_cast<Derived&>(*this); }
   const Derived& self() const { return static_cast<const Derived&>(*this); }
 
-  void check_tokens(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) const {
+  void check_tokens(const detail::InputView<S>& k, const detail::InputView<S>& v,
+                    const detail::InputView<S>& log_weights) const {
     check_dimension("columns of k", k.cols());
     detail::check_keys_and_values(k, v, k.cols(), self().value_dimension());
     if (log_weights) {
       detail::check_vector("log_weights", log_weights.rows(), log_weights.cols(), "rows of k", k.rows());
     }
+  }
+
+  S root_scale() const {
+    return static_cast<S>(std::sqrt(std::optional<double>(self().scale()).value_or(1)));
   }
 
   /// Where the first of some tokens stands.

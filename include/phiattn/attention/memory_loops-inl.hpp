@@ -48,8 +48,8 @@ void in_runs(const Tokens<S>& tokens, const Take& take) {
 }
 
 template <class S>
-Tokens<S> MemoryLoops<S>::load(Workspace::Frame& frame, const Input<S>& keys, const Input<S>& values,
-                               const Input<S>& log_weights, Index first, S root_scale, Rows<S> k) {
+Tokens<S> MemoryLoops<S>::load(Workspace::Frame& frame, const InputView<S>& keys, const InputView<S>& values,
+                               const InputView<S>& log_weights, Index first, S root_scale, Rows<S> k) {
   const Index n = k.rows;
   keys.load(first, root_scale, k);
   const Rows<const S> v = values.rows_at(first, frame.rows<S>(n, values.cols()));
@@ -60,8 +60,8 @@ Tokens<S> MemoryLoops<S>::load(Workspace::Frame& frame, const Input<S>& keys, co
 }
 
 template <class S>
-void MemoryLoops<S>::append(const ModelRef<S>& model, const Input<S>& k, const Input<S>& v,
-                            const Input<S>& log_weights, Index position, Index& next) {
+void MemoryLoops<S>::append(const ModelRef<S>& model, const InputView<S>& k, const InputView<S>& v,
+                            const InputView<S>& log_weights, Index position, Index& next) {
   const FloatEnvironment environment;
   for (Index first = 0; first < k.rows(); first += model.block_rows) {
     Workspace::Frame frame;
@@ -90,9 +90,21 @@ void MemoryLoops<S>::read(const ModelRef<S>& model, const InputGroup<S>& q, Inde
     q.load(first, model.root_scale, queries);
     const auto out = RowSums<S>::of(frame, heads * n, model.value_dimension);
     const FetchAhead ahead({q.span(first + n, n), results.span(first, n)});
-    results.add(model.read(model.memory, {queries, position + first, heads}, out));
+    results.add(read_run(model, {queries, position + first, heads}, out));
     results.take(first, out);
   }
+}
+
+template <class S>
+AttentionStatus MemoryLoops<S>::read_run(const ModelRef<S>& model, const Queries<S>& queries,
+                                         const RowSums<S>& out) {
+  if (queries.heads == 1 || model.takes_groups) return model.read(model.memory, queries, out);
+  AttentionStatus status;
+  for (Index row = 0; row < queries.rows(); ++row) {
+    const Queries<S> one{queries.q.middle(row, 1), queries.first + row / queries.heads};
+    status.add(model.read(model.memory, one, out.middle(row, 1)), 0);
+  }
+  return status;
 }
 
 template <class S>
@@ -102,19 +114,15 @@ AttentionStatus MemoryLoops<S>::advance_run(const ModelRef<S>& model, const Quer
   AttentionStatus status;
   for (Index t = 0; t < tokens.size(); ++t) {
     model.append(model.memory, tokens.middle(t, 1));
-    const Queries<S> group = queries.middle(t, 1);
-    for (Index h = 0; h < queries.heads; ++h) {
-      status.add(
-          model.read(model.memory, {group.of_head(h), group.first}, out.middle(queries.heads * t + h, 1)), 0);
-    }
+    status.add(read_run(model, queries.middle(t, 1), out.middle(queries.heads * t, queries.heads)), 0);
   }
   return status;
 }
 
 template <class S>
-void MemoryLoops<S>::advance(const ModelRef<S>& model, const InputGroup<S>& q, const Input<S>& k,
-                             const Input<S>& v, const Input<S>& log_weights, Index position, Index& next,
-                             RowResults<S>& results) {
+void MemoryLoops<S>::advance(const ModelRef<S>& model, const InputGroup<S>& q, const InputView<S>& k,
+                             const InputView<S>& v, const InputView<S>& log_weights, Index position,
+                             Index& next, RowResults<S>& results) {
   const FloatEnvironment environment;
   const Index heads = q.heads();
   for (Index first = 0; first < q.rows(); first += model.block_rows) {
@@ -138,8 +146,8 @@ void MemoryLoops<S>::advance(const ModelRef<S>& model, const InputGroup<S>& q, c
       } else {
         // Beside the last key that exists they stand, each of them.
         for (Index t = 0; t < count; ++t) {
-          results.add(model.read(model.memory, some.middle(t, 1).at(std::max<Index>(next - 1, 0)),
-                                 sums.middle(heads * t, heads)));
+          results.add(read_run(model, some.middle(t, 1).at(std::max<Index>(next - 1, 0)),
+                               sums.middle(heads * t, heads)));
         }
       }
     });

@@ -46,19 +46,21 @@ class MemoryLoops {
  public:
   /// @param log_weights  (n_k), or none
   /// @param position     of the first token; `next` becomes that of the token behind the last taken
-  static void append(const ModelRef<S>& model, const Input<S>& k, const Input<S>& v,
-                     const Input<S>& log_weights, Index position, Index& next);
+  static void append(const ModelRef<S>& model, const InputView<S>& k, const InputView<S>& v,
+                     const InputView<S>& log_weights, Index position, Index& next);
   static void read(const ModelRef<S>& model, const InputGroup<S>& q, Index position, RowResults<S>& results);
-  static void advance(const ModelRef<S>& model, const InputGroup<S>& q, const Input<S>& k, const Input<S>& v,
-                      const Input<S>& log_weights, Index position, Index& next, RowResults<S>& results);
+  static void advance(const ModelRef<S>& model, const InputGroup<S>& q, const InputView<S>& k,
+                      const InputView<S>& v, const InputView<S>& log_weights, Index position, Index& next,
+                      RowResults<S>& results);
 
-  /// What the model says to a run of tokens that exist, one after the other if it knows only one query a token.
+  // What the model says to queries, and to a run of tokens that exist: one after the other if it knows one head alone.
+  static AttentionStatus read_run(const ModelRef<S>& model, const Queries<S>& queries, const RowSums<S>& out);
   static AttentionStatus advance_run(const ModelRef<S>& model, const Queries<S>& queries,
                                      const Tokens<S>& tokens, const RowSums<S>& out);
 
   /// Rows [first, first + n) of keys, into `k`, and of values, in place where they lie well.
-  static Tokens<S> load(Workspace::Frame& frame, const Input<S>& keys, const Input<S>& values,
-                        const Input<S>& log_weights, Index first, S root_scale, Rows<S> k);
+  static Tokens<S> load(Workspace::Frame& frame, const InputView<S>& keys, const InputView<S>& values,
+                        const InputView<S>& log_weights, Index first, S root_scale, Rows<S> k);
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -16,8 +16,7 @@ namespace phiattn::inline PHIATTN_ABI::detail {
 /// no log-weight is -inf.
 template <class S>
 struct KeyRows {
-  const Input<S>& k;
-  const Input<S>& v;
+  InputView<S> k, v;
   const S* log_weights;  // (n_k), or none
   S factor;
 };

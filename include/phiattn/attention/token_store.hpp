@@ -4,6 +4,7 @@
 
 #include <phiattn/attention/tokens.hpp>
 #include <phiattn/core/count.hpp>
+#include <phiattn/core/input.hpp>
 #include <phiattn/core/matrix.hpp>
 
 #include <algorithm>
@@ -43,17 +44,32 @@ class TokenStore {
     const Index n = tokens.size();
     if (n == 0) return;  // of what dimension, nobody knows
     make_room(n, tokens.k.cols);
-    keys_.middleRows(size_, n) = tokens.k.eigen();
-    values_.middleRows(size_, n) = tokens.v.eigen();
+    copy(tokens.k, keys_.data() + size_ * keys_.cols());
+    copy(tokens.v, values_.data() + size_ * values_.cols());
     if (tokens.log_weights) {
       std::copy_n(tokens.log_weights, n, log_weights_.data() + size_);
     } else {
-      log_weights_.segment(size_, n).setZero();
+      std::fill_n(log_weights_.data() + size_, n, S(0));
     }
     size_ += n;
   }
 
+  /// A single token, its key times `factor`.
+  void push(const InputView<S>& k, S factor, const InputView<S>& v) {
+    make_room(1, k.cols());
+    k.load(0, factor, {keys_.data() + size_ * keys_.cols(), 1, keys_.cols()});
+    v.load(0, S(1), {values_.data() + size_ * values_.cols(), 1, values_.cols()});
+    log_weights_.data()[size_] = 0;
+    size_ += 1;
+  }
+  /// The last token has never come.
+  void drop_last() { size_ -= 1; }
+
  private:
+  static void copy(Rows<const S> from, S* to) {
+    for (Index j = 0; j < from.rows; ++j, to += from.cols) std::copy_n(from.row(j), from.cols, to);
+  }
+
   Matrix<S> keys_, values_;
   Vector<S> log_weights_;
   Count size_;

@@ -17,8 +17,12 @@ namespace phiattn::inline PHIATTN_ABI::detail {
 /// Then everything is as the caller had it. On processors other than x86 and ARM's 64 bit it does nothing.
 class FloatEnvironment {
  public:
-  FloatEnvironment() : callers_(get()) { set(kOurs); }
-  ~FloatEnvironment() { set(callers_); }
+  FloatEnvironment() : callers_(get()) {
+    if (callers_ != kOurs) set(kOurs);
+  }
+  ~FloatEnvironment() {
+    if (callers_ != kOurs) set(callers_);
+  }
   FloatEnvironment(const FloatEnvironment&) = delete;
   FloatEnvironment& operator=(const FloatEnvironment&) = delete;
 

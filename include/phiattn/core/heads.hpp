@@ -167,12 +167,18 @@ class HeadsInput {
       : first_(x.shape().batch > 0 && x.shape().heads > 0 ? x(0, 0) : nothing(x)),
         shape_(x.shape()),
         batch_stride_(x.strides().batch * kSize<T>),
-        head_stride_(x.strides().head * kSize<T>) {}
+        head_stride_(x.strides().head * kSize<T>) {
+    using Stored = std::remove_const_t<T>;
+    static_assert(detail::StorageScalar<Stored>,
+                  "phiattn: an input holds float, double, Eigen::half or Eigen::bfloat16");
+    static_assert(!detail::StorageScalar<Stored> || detail::widens_to<Stored, S>,
+                  "phiattn: an input would narrow; use the similarity in double");
+  }
 
   const HeadsShape& shape() const { return shape_; }
   /// (tokens, dim) of heads [h, h + n) of sequence b.
   detail::InputGroup<S> group(Index b, Index h, Index n) const { return {at(b, h), n, head_stride_}; }
-  Input<S> head(Index b, Index h) const { return at(b, h); }
+  detail::InputView<S> head(Index b, Index h) const { return at(b, h); }
   detail::Extent extent(Index b, Index h) const { return at(b, h).extent(); }
 
  private:
@@ -183,9 +189,11 @@ class HeadsInput {
     return {nullptr, 0, x.shape().dim, typename Heads<T>::Strides(0, 1)};
   }
 
-  Input<S> at(Index b, Index h) const { return first_.shifted(b * batch_stride_ + h * head_stride_); }
+  detail::InputView<S> at(Index b, Index h) const {
+    return first_.shifted(b * batch_stride_ + h * head_stride_);
+  }
 
-  Input<S> first_;
+  detail::InputView<S> first_;
   HeadsShape shape_;
   Index batch_stride_, head_stride_;
 };
@@ -237,6 +245,7 @@ class HeadsOutput {
 
   /// Each index steps over all that those of smaller steps span.
   void check_places() const {
+    if (shape_.batch * shape_.heads * shape_.tokens * shape_.dim == 0) return;
     const detail::Extent x = first_.extent();
     std::array<std::pair<Index, Index>, 4> axes{{{std::abs(batch_stride_), shape_.batch},
                                                  {std::abs(head_stride_), shape_.heads},
@@ -245,7 +254,6 @@ class HeadsOutput {
     std::sort(axes.begin(), axes.end());
     Index span = x.element;
     for (const auto& [stride, count] : axes) {
-      if (count == 0) return;
       if (count == 1) continue;
       if (stride < span)
         detail::fail_argument("out: its elements coincide in memory; each needs a place of its own");

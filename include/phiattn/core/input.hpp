@@ -70,6 +70,71 @@ void load_rows(const Extent& extent, S factor, Rows<S> out);
 template <class S, class T>
 void store_rows(const Extent& extent, Rows<const S> x);
 
+/// Rows of numbers of any storage type, stride and order, which are loaded as S.
+template <ComputeScalar S>
+class InputView {
+ public:
+  /// None: what a call may be given, and was not.
+  InputView() = default;
+  template <class Derived>
+  requires DirectAccess<Derived>
+  explicit InputView(const Eigen::DenseBase<Derived>& x)
+      : extent_(Extent::of(x.derived())), load_(&load_rows<S, typename Derived::Scalar>) {}
+  explicit InputView(Rows<const S> x)
+      : InputView({reinterpret_cast<const char*>(x.data), x.rows, x.cols, x.stride * kSize, kSize, kSize},
+                  &load_rows<S, S>) {}
+
+  explicit operator bool() const { return load_ != nullptr; }
+  Index rows() const { return extent_.rows; }
+  Index cols() const { return extent_.cols; }
+  Index size() const { return rows() * cols(); }
+
+  /// Rows [first, first + count).
+  InputView slice(Index first, Index count) const { return {extent_.slice(first, count), load_}; }
+
+  /// A vector that comes as a row or a column, as a column.
+  InputView as_column() const {
+    if (cols() == 1) return *this;
+    return {{extent_.data, cols(), rows(), extent_.col_stride, extent_.row_stride, extent_.element}, load_};
+  }
+
+  /// The same so many bytes further on, as the next head of a tensor lies.
+  InputView shifted(Index bytes) const {
+    InputView further = *this;
+    further.extent_.data += bytes;
+    return further;
+  }
+
+  /// out <- factor * rows [first, first + out.rows), in the compute type and row-major.
+  void load(Index first, S factor, Rows<S> out) const { load_(extent_.slice(first, out.rows), factor, out); }
+
+  /// Rows [first, first + room.rows): in place if they lie as rows of S, else loaded into `room`.
+  Rows<const S> rows_at(Index first, Rows<S> room) const {
+    // To Eigen, a stride of 0 is that of a dense matrix.
+    const bool in_rows = extent_.col_stride == extent_.element && extent_.row_stride != 0;
+    if (load_ == &load_rows<S, S> && in_rows) {
+      const Extent at = extent_.slice(first, room.rows);
+      return {reinterpret_cast<const S*>(at.data), at.rows, at.cols, at.row_stride / kSize};
+    }
+    load(first, S(1), room);
+    return room;
+  }
+
+  const Extent& extent() const { return extent_; }
+
+  /// Rows [first, first + count), as far as there are so many, for a Prefetch.
+  Span span(Index first, Index count) const { return extent_.span(first, (std::min)(count, rows() - first)); }
+
+ private:
+  using Load = void (*)(const Extent&, S factor, Rows<S> out);
+  static constexpr auto kSize = static_cast<Index>(sizeof(S));
+
+  InputView(const Extent& extent, Load loader) : extent_(extent), load_(loader) {}
+
+  Extent extent_;
+  Load load_ = nullptr;
+};
+
 }  // namespace detail
 
 /// A read-only (n, d) argument of the library: any Eigen expression of float, double, half or bfloat16 that converts
@@ -77,7 +142,9 @@ void store_rows(const Extent& extent, Rows<const S> x);
 /// referred to and later loaded a chunk at a time; any other is evaluated once, here. Lives as long as the call it
 /// is made for.
 template <detail::ComputeScalar S>
-class Input {
+class Input : public detail::InputView<S> {
+  using View = detail::InputView<S>;
+
  public:
   /// None: what a call may be given, and was not.
   Input() = default;
@@ -90,80 +157,24 @@ class Input {
     static_assert(!detail::StorageScalar<T> || detail::widens_to<T, S>,
                   "phiattn: an input would narrow; cast it, or use the similarity in double");
     if constexpr (detail::DirectAccess<Derived>) {
-      refer(x.derived());
+      refer() = View(x);
     } else {
       evaluated_ = x.derived().template cast<S>();
-      refer(evaluated_);
+      refer() = View(evaluated_);
     }
   }
 
   /// Rows that lie in memory already; refers to them.
-  explicit Input(Rows<const S> x)
-      : Input({reinterpret_cast<const char*>(x.data), x.rows, x.cols, x.stride * kSize, kSize, kSize},
-              &detail::load_rows<S, S>) {}
+  explicit Input(Rows<const S> x) : View(x) {}
+  Input(const View& x) : View(x) {}  // implicit: parts of an input are inputs
 
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
-  explicit operator bool() const { return load_ != nullptr; }
-  Index rows() const { return extent_.rows; }
-  Index cols() const { return extent_.cols; }
-  Index size() const { return rows() * cols(); }
-
-  /// Rows [first, first + count) as an input of their own; refers to this one.
-  Input slice(Index first, Index count) const { return Input(extent_.slice(first, count), load_); }
-
-  /// A vector that comes as a row or a column, as a column.
-  Input as_column() const {
-    if (cols() == 1) return slice(0, rows());
-    return Input({extent_.data, cols(), rows(), extent_.col_stride, extent_.row_stride, extent_.element},
-                 load_);
-  }
-
-  /// out <- factor * rows [first, first + out.rows), in the compute type and row-major.
-  void load(Index first, S factor, Rows<S> out) const { load_(extent_.slice(first, out.rows), factor, out); }
-
-  /// Rows [first, first + room.rows): in place if they lie as rows of S, else loaded into `room`.
-  Rows<const S> rows_at(Index first, Rows<S> room) const {
-    // To Eigen, a stride of 0 is that of a dense matrix.
-    const bool in_rows = extent_.col_stride == extent_.element && extent_.row_stride != 0;
-    if (load_ == &detail::load_rows<S, S> && in_rows) {
-      const detail::Extent at = extent_.slice(first, room.rows);
-      return {reinterpret_cast<const S*>(at.data), at.rows, at.cols, at.row_stride / kSize};
-    }
-    load(first, S(1), room);
-    return room;
-  }
-
-  const detail::Extent& extent() const { return extent_; }
-
-  /// The same so many bytes further on, as the next head of a tensor lies.
-  Input shifted(Index bytes) const {
-    detail::Extent extent = extent_;
-    extent.data += bytes;
-    return Input(extent, load_);
-  }
-
-  /// Rows [first, first + count), as far as there are so many, for a Prefetch.
-  detail::Span span(Index first, Index count) const {
-    return extent_.span(first, (std::min)(count, rows() - first));
-  }
-
  private:
-  using Load = void (*)(const detail::Extent&, S factor, Rows<S> out);
-  static constexpr auto kSize = static_cast<Index>(sizeof(S));
-
-  Input(const detail::Extent& extent, Load loader) : extent_(extent), load_(loader) {}
-
-  template <class Derived>
-  void refer(const Derived& x) {
-    extent_ = detail::Extent::of(x);
-    load_ = &detail::load_rows<S, typename Derived::Scalar>;
-  }
+  View& refer() { return *this; }
 
   Matrix<S> evaluated_;
-  detail::Extent extent_;
-  Load load_ = nullptr;
 };
 
 namespace detail {
@@ -173,8 +184,8 @@ namespace detail {
 template <ComputeScalar S>
 class InputGroup {
  public:
-  InputGroup(const Input<S>& first, Index heads = 1, Index stride = 0)  // implicit: of a call of one head
-      : first_(first.shifted(0)), heads_(heads), stride_(stride) {}
+  InputGroup(const InputView<S>& first, Index heads = 1, Index stride = 0)  // implicit: of a call of one head
+      : first_(first), heads_(heads), stride_(stride) {}
 
   Index rows() const { return first_.rows(); }
   Index cols() const { return first_.cols(); }
@@ -190,12 +201,12 @@ class InputGroup {
   }
 
   /// One of the heads.
-  Input<S> head(Index h) const { return first_.shifted(h * stride_); }
+  InputView<S> head(Index h) const { return first_.shifted(h * stride_); }
 
   Span span(Index first, Index count) const { return heads_ == 1 ? first_.span(first, count) : Span{}; }
 
  private:
-  Input<S> first_;
+  InputView<S> first_;
   Index heads_, stride_;
 };
 

@@ -126,33 +126,48 @@ void multiply_add(Rows<const S> a, Rows<const S> b, Rows<S> out, Index diagonal)
   Product<S>{out.rows, a.cols, out.cols, strided(a), strided(b), strided(out), true, diagonal}.run();
 }
 
-/// out (n) <- b (n, k) x (k), N rows of b at a time, so that no sum waits for itself.
-template <class S>
-void dot_rows(const S* x, Rows<const S> b, S* out) {
+/// out (Few, n) <- a (Few, k) b (n, k)', several rows of b at a time, so that no sum waits for itself and each number of b
+/// is loaded once.
+template <class S, int Few>
+EIGEN_DONT_INLINE void dot_rows(Rows<const S> a, Rows<const S> b, Rows<S> out) {
   using P = Packet<S>;
+  constexpr int kTogether = Few == 1 ? 8 : Few <= 3 ? 4 : 2;
   const Index whole = b.cols / kPacket<S> * kPacket<S>;
-  in_steps<8>(b.rows, 1, [&]<int N>(Index j) {
+  in_steps<kTogether>(b.rows, 1, [&]<int N>(Index j) {
     const S* const row = b.row(j);
-    P sums[std::size_t{N}];
-    unroll<N>([&](auto r) PHIATTN_INLINE { sums[r] = pset1<P>(S(0)); });
+    P sums[std::size_t{Few * N}];
+    unroll<Few * N>([&](auto s) PHIATTN_INLINE { sums[s] = pset1<P>(S(0)); });
     for (Index l = 0; l < whole; l += kPacket<S>) {
-      const P factor = ploadu<P>(x + l);
-      unroll<N>([&](auto r)
-                    PHIATTN_INLINE { sums[r] = pmadd(factor, ploadu<P>(row + r * b.stride + l), sums[r]); });
+      P of_a[std::size_t{Few}];
+      unroll<Few>([&](auto i) PHIATTN_INLINE { of_a[i] = ploadu<P>(a.data + i * a.stride + l); });
+      unroll<N>([&](auto r) PHIATTN_INLINE {
+        const P of_b = ploadu<P>(row + r * b.stride + l);
+        unroll<Few>([&](auto i)
+                        PHIATTN_INLINE { sums[r * Few + i] = pmadd(of_a[i], of_b, sums[r * Few + i]); });
+      });
     }
-    unroll<N>([&](auto r) PHIATTN_INLINE {
-      S sum = predux(sums[r]);
-      for (Index l = whole; l < b.cols; ++l) sum += x[l] * row[r * b.stride + l];
-      out[j + r] = sum;
+    unroll<Few * N>([&](auto s) PHIATTN_INLINE {
+      constexpr int kRow = s / Few, kFew = s % Few;
+      S sum = predux(sums[s]);
+      for (Index l = whole; l < b.cols; ++l) sum += a(kFew, l) * row[kRow * b.stride + l];
+      out(kFew, j + kRow) = sum;
     });
   });
 }
 
 template <class S>
 void multiply_transposed(Rows<const S> a, Rows<const S> b, Rows<S> out, Index diagonal) {
-  if (a.rows < Product<S>::kFewRows) {  // too few for the packing to pay
-    for (Index i = 0; i < a.rows; ++i) dot_rows(a.row(i), b, out.row(i));
-    return;
+  switch (a.rows) {  // too few for the packing to pay
+    case 1:
+      return dot_rows<S, 1>(a, b, out);
+    case 2:
+      return dot_rows<S, 2>(a, b, out);
+    case 3:
+      return dot_rows<S, 3>(a, b, out);
+    case 4:
+      return dot_rows<S, 4>(a, b, out);
+    default:
+      break;
   }
   Product<S>{out.rows,     a.cols, out.cols,    strided(a), transposed(b),
              strided(out), false,  kNoDiagonal, diagonal}

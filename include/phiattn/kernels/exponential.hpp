@@ -16,6 +16,7 @@ class ExponentialKernel : public detail::FormerKernelCalls<ExponentialKernel<S>,
   using Scalar = S;
   using Kind = LogKernelTag;
   static constexpr bool kNeverZero = true;
+  static constexpr bool kExponential = true;
 
   static double default_scale(Index d) { return inverse_sqrt_scale(d); }
 

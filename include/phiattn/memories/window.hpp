@@ -203,9 +203,10 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   static void attend_near(const Queries<S>& queries, const Tokens<S>& tokens, const M& mask,
                           const RowSums<S>& out) {
     const ExponentialKernel<S> kernel;
-    const Input<S> k(tokens.k), v(tokens.v);
-    detail::TiledAttention<S>(detail::KernelRef<S>::of(kernel), {k, v, tokens.log_weights, S(1)},
-                              detail::mask_ref(mask), kNearTile)
+    detail::TiledAttention<S>(
+        detail::KernelRef<S>::of(kernel),
+        {detail::InputView<S>(tokens.k), detail::InputView<S>(tokens.v), tokens.log_weights, S(1)},
+        detail::mask_ref(mask), kNearTile)
         .attend({queries.q, 0, queries.heads}, out);
   }
 
