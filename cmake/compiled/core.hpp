@@ -8,6 +8,7 @@
 #include <phiattn/attention/tiles.hpp>
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/product.hpp>
+#include <phiattn/masks/score_rules.hpp>
 
 static_assert(PHIATTN_LIBRARY_ABI == PHIATTN_ABI_NUMBER,
               "the library is built with other vectors than its target was configured for");
@@ -19,6 +20,7 @@ static_assert(PHIATTN_LIBRARY_ABI == PHIATTN_ABI_NUMBER,
   PHIATTN_STEP_INSTANCES(, S)                     \
   PHIATTN_INPUT_INSTANCES(, S)                    \
   template class MemoryLoops<S>;                  \
+  template struct ScoreRules<S>;                  \
   template struct Probes<S>;                      \
   template class TiledAttention<S>;               \
   }

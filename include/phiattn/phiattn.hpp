@@ -29,12 +29,15 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/former_calls.hpp>
 
 #include <phiattn/masks/mask.hpp>
+#include <phiattn/masks/score_rules.hpp>
+#include <phiattn/masks/modifiers.hpp>
 
 #include <phiattn/kernels/exponential.hpp>
 #include <phiattn/kernels/polynomial.hpp>
 #include <phiattn/kernels/gaussian.hpp>
 #include <phiattn/kernels/cosine.hpp>
 #include <phiattn/kernels/pairwise.hpp>
+#include <phiattn/kernels/with.hpp>
 
 #include <phiattn/projection/chi_quantile.hpp>
 #include <phiattn/projection/radii.hpp>
@@ -68,6 +71,7 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/feature_maps/any.hpp>
 
 #include <phiattn/attention/options.hpp>
+#include <phiattn/attention/padding.hpp>
 #include <phiattn/attention/tokens.hpp>
 #include <phiattn/attention/row_sums.hpp>
 #include <phiattn/attention/partial.hpp>
@@ -86,6 +90,7 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/attention/token_store.hpp>
 #include <phiattn/attention/key_value_cache.hpp>
 #include <phiattn/attention/any_memory.hpp>
+#include <phiattn/attention/attend.hpp>
 #include <phiattn/attention/attention.hpp>
 #include <phiattn/attention/sequences.hpp>
 #include <phiattn/attention/heads.hpp>

@@ -143,6 +143,28 @@ void fill_similarity(const K& kernel, const ConstMatrixRef<typename K::Scalar>& 
 
 }  // namespace detail
 
+namespace detail {
+
+/// Whether a similarity says, by `static constexpr bool kNeverZero = true`, that it is positive for any two tokens: where
+/// it comes out as 0 for all keys, exponents have left the range of S, and the row is NaN and not that of no keys.
+template <class F>
+constexpr bool never_zero() {
+  if constexpr (requires { F::kNeverZero; }) {
+    return F::kNeverZero;
+  } else {
+    return false;
+  }
+}
+
+/// Whether a kernel says, by `static constexpr bool kScaleOnQueries = true`, that it depends on q . k alone, or not on the
+/// length of q at all: the scale may then be on the queries, and keys are read where they lie.
+template <class K>
+inline constexpr bool kScaleOnQueries = requires {
+  requires K::kScaleOnQueries;
+};
+
+}  // namespace detail
+
 /// The default scale of exp(q . k) and of whatever approximates it: 1/sqrt(d).
 inline double inverse_sqrt_scale(Index d) { return d > 0 ? 1 / std::sqrt(static_cast<double>(d)) : 1; }
 

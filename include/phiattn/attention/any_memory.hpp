@@ -17,17 +17,24 @@ namespace detail {
 /// stands.
 template <Memory M>
 AttentionStatus attend_all(M& memory, const InputGroup<typename M::Scalar>& q,
-                           const Input<typename M::Scalar>& k, const Input<typename M::Scalar>& v,
+                           const CallKeys<typename M::Scalar>& keys,
                            const OutputGroup<typename M::Scalar>& out, Index first) {
   if constexpr (SeesBothSides<M>) {
     AttentionStatus status;
     for (Index h = 0; h < q.heads(); ++h) {
-      status.add(memory.attend_around(q.head(h), k, v, out.head(h), first), out.row_number(0, h));
+      AttentionStatus of_head;
+      if constexpr (WeighsBothSides<M>) {
+        of_head = memory.attend_around(q.head(h), keys.k, keys.v, out.head(h), first, keys.log_weights);
+      } else {
+        if (keys.log_weights) fail_argument("log_weights: the memory has none where it sees both sides");
+        of_head = memory.attend_around(q.head(h), keys.k, keys.v, out.head(h), first);
+      }
+      status.add(of_head, out.row_number(0, h));
     }
     return status;
   } else {
-    memory.append(k, v);
-    return read_group(memory, q, out, first);
+    append_keys(memory, keys);
+    return read_beside(memory, q, Padding(keys.log_weights), out, first);
   }
 }
 
@@ -68,13 +75,15 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
 
   /// Attention without causality of the memory, which must be empty and stays so.
   AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
-                                Index first) const {
-    return model_->attend_around(q, k, v, out, first);
+                                Index first, const Input<S>& log_weights = {}) const {
+    return model_->attend_around(q, {k, v, log_weights}, out, first);
   }
 
   // What MemoryBase works with; see BlockModel.
   Index block_rows() const { return model_->block_rows(); }
   bool takes_groups() const { return model_->takes_groups(); }
+  std::optional<S> sink() const { return model_->sink(); }
+  Index reading_position() const { return model_->reading_position(); }
   void settle(Index d) { model_->settle(d); }
   void append_block(const Tokens<S>& tokens) { model_->append_block(tokens); }
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
@@ -103,6 +112,8 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
     virtual std::optional<double> scale() const = 0;
     virtual Index block_rows() const = 0;
     virtual bool takes_groups() const = 0;
+    virtual std::optional<S> sink() const = 0;
+    virtual Index reading_position() const = 0;
     virtual void settle(Index d) = 0;
     virtual void append_block(const Tokens<S>& tokens) = 0;
     virtual AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const = 0;
@@ -113,7 +124,7 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
                               const detail::OutputGroup<S>& out) = 0;
     virtual void check_same(const Concept& other) const = 0;
     virtual void absorb(const Concept& other) = 0;
-    virtual AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v,
+    virtual AttentionStatus attend_around(const Input<S>& q, const detail::CallKeys<S>& keys,
                                           const Output<S>& out, Index first) const = 0;
   };
 
@@ -127,6 +138,8 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
     std::optional<double> scale() const override { return memory.scale(); }
     Index block_rows() const override { return memory.block_rows(); }
     bool takes_groups() const override { return memory.takes_groups(); }
+    std::optional<S> sink() const override { return memory.sink(); }
+    Index reading_position() const override { return memory.reading_position(); }
     void settle(Index d) override { memory.settle(d); }
     void append_block(const Tokens<S>& tokens) override { memory.append_block(tokens); }
     AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const override {
@@ -152,10 +165,10 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
     }
     void check_same(const Concept& other) const override { memory.check_same(same_type(other)); }
     void absorb(const Concept& other) override { memory.merge(same_type(other)); }
-    AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v,
-                                  const Output<S>& out, Index first) const override {
+    AttentionStatus attend_around(const Input<S>& q, const detail::CallKeys<S>& keys, const Output<S>& out,
+                                  Index first) const override {
       M empty = memory;
-      return detail::attend_all(empty, q, k, v, out, first);
+      return detail::attend_all(empty, q, keys, out, first);
     }
 
     M memory;

@@ -96,7 +96,7 @@ class HeadMemories {
     check_queries(q, out, options);
     if (options.log_weights) detail::fail_argument("log_weights: read takes no keys");
     return for_each(q, out, [&](Index b, Index h, const auto& of_q, const auto& of_out) {
-      return at(stream(b, options), h).read_heads(of_q, of_out, options.first.value_or(0));
+      return at(stream(b, options), h).read_heads(of_q, of_out, options.first);
     });
   }
 

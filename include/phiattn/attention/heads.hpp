@@ -36,7 +36,7 @@ void check_heads(const HeadsInput<S>& q, const HeadsInput<S>& k, const HeadsInpu
   out.check_apart_from("v", v);
 }
 
-/// Calls attend(head of k, its queries, k, v, out, first row) for all heads of k, or, if each has a similarity of its
+/// Calls attend(head of q, its queries, keys, out) for all heads of k, or, if each has a similarity of its
 /// own, for all heads of q.
 template <ComputeScalar S, class Attend>
 AttentionStatus for_each_head(const HeadsInput<S>& q, const HeadsInput<S>& k, const HeadsInput<S>& v,
@@ -47,64 +47,41 @@ AttentionStatus for_each_head(const HeadsInput<S>& q, const HeadsInput<S>& k, co
   for (Index b = 0; b < q.shape().batch; ++b) {
     for (Index h = 0; h < heads; h += step) {
       const Index kv = h / group;
-      status.add(attend(h, q.group(b, h, step), k.head(b, kv), v.head(b, kv), out.group(b, h, step)),
+      status.add(attend(h, q.group(b, h, step), CallKeys<S>{k.head(b, kv), v.head(b, kv), {}},
+                        out.group(b, h, step)),
                  (b * heads + h) * q.shape().tokens);
     }
   }
   return status;
 }
 
-/// Attention of one similarity, or an empty memory, with the queries of a group of heads, after all checks of shapes.
-template <class F, class S = typename F::Scalar>
-class GroupAttention {
- public:
-  GroupAttention(const F& similarity, Index n_q, Index n_k, Index dv, const AttentionOptions& options)
-      : empty_(make(similarity, dv, options)), sight_(options, n_q, n_k), options_(options) {}
-
-  AttentionStatus operator()(const InputGroup<S>& q, const Input<S>& k, const Input<S>& v,
-                             const OutputGroup<S>& out) const {
-    if constexpr (Kernel<F>) {
-      return attend_tiled(empty_, q, k, v, out, sight_.mask(), options_);
-    } else {
-      auto memory = empty_;
-      return attend(memory, q, k, v, out, options_);
-    }
-  }
-
- private:
-  static auto make(const F& similarity, Index dv, const AttentionOptions& options) {
-    if constexpr (FeatureMap<F>) {
-      return LinearState<F>(similarity, dv, options);
-    } else {
-      return similarity;
-    }
-  }
-
-  decltype(make(std::declval<const F&>(), Index{}, std::declval<const AttentionOptions&>())) empty_;
-  Sight sight_;
-  AttentionOptions options_;
-};
-
-/// What a call is refused for beside its shapes.
-template <class F>
-void check_similarity(const F& similarity, Index d, Index dv, const AttentionOptions& options) {
-  if constexpr (Tagged<F>) {
-    require_similarity<F>();
-    if constexpr (FeatureMap<F>)
-      check_equal("dim of q", d, "dimension of the feature map", similarity.dimension());
-    checked_scale<typename F::Scalar>(options, similarity.default_scale(d));
-    checked_chunk(options);
-  } else {
-    check_equal("size of the memory", similarity.size(), "an empty one", 0);
-    if (options.scale) fail_argument("scale: it belongs to the memory; construct the memory with it");
-    if (const std::optional<Index> due = similarity.dimension())
-      check_equal("dim of q", d, "dimension d", *due);
-    check_equal("dim of v", dv, "dimension dv", similarity.value_dimension());
+template <Attends F>
+void check_sequences(const F& similarity, const Sequences& sequences, Index n_q, Index n_k,
+                     const char* what_d, Index d, const char* what_dv, Index dv,
+                     const AttentionOptions& options) {
+  sequences.check(n_q, n_k);
+  for (Index s = 0; s < sequences.size(); ++s) {
+    check_similarity(similarity, sequences.queries(s).n, sequences.keys(s).n, what_d, d, what_dv, dv,
+                     options);
   }
 }
 
-template <class F>
-concept Attends = Tagged<F> || Memory<F>;
+template <Attends F, class S = typename F::Scalar>
+AttentionStatus for_each_sequence(const F& similarity, const Sequences& sequences,
+                                  const InputGroup<typename F::Scalar>& q,
+                                  const CallKeys<typename F::Scalar>& keys,
+                                  const OutputGroup<typename F::Scalar>& out,
+                                  const AttentionOptions& options) {
+  AttentionStatus status;
+  for (Index s = 0; s < sequences.size(); ++s) {
+    const RowRange of_q = sequences.queries(s), of_k = sequences.keys(s);
+    const GroupAttention<F> attend(similarity, of_q.n, of_k.n, keys.v.cols(), options);
+    status.add(
+        attend(q.slice(of_q.first, of_q.n), keys.slice(of_k.first, of_k.n), out.slice(of_q.first, of_q.n)),
+        0);
+  }
+  return status;
+}
 
 template <class R>
 concept RangeOfSimilarities = std::ranges::random_access_range<R> && Attends<std::ranges::range_value_t<R>>;
@@ -123,13 +100,14 @@ AttentionStatus attention(const F& similarity, const HeadsInput<typename F::Scal
                           const HeadsInput<typename F::Scalar>& k, const HeadsInput<typename F::Scalar>& v,
                           const HeadsOutput<typename F::Scalar>& out, const AttentionOptions& options = {}) {
   detail::check_heads(q, k, v, out);
-  detail::check_similarity(similarity, q.shape().dim, v.shape().dim, options);
+  detail::check_similarity(similarity, q.shape().tokens, k.shape().tokens, "dim of q", q.shape().dim,
+                           "dim of v", v.shape().dim, options);
   const detail::GroupAttention<F> attend(similarity, q.shape().tokens, k.shape().tokens, v.shape().dim,
                                          options);
   return detail::for_each_head<typename F::Scalar>(
       q, k, v, out, detail::Tagged<F> || detail::GroupMemory<F>,
-      [&](Index, const auto& of_q, const auto& of_k, const auto& of_v, const auto& of_out) {
-        return attend(of_q, of_k, of_v, of_out);
+      [&](Index, const auto& of_q, const auto& keys, const auto& of_out) {
+        return attend(of_q, keys, of_out);
       });
 }
 
@@ -145,14 +123,14 @@ AttentionStatus attention(const R& similarities, const HeadsInput<detail::Scalar
   detail::check_equal("number of similarities", static_cast<Index>(std::ranges::size(similarities)),
                       "heads of q", q.shape().heads);
   for (const F& similarity : similarities) {
-    detail::check_similarity(similarity, q.shape().dim, v.shape().dim, options);
+    detail::check_similarity(similarity, q.shape().tokens, k.shape().tokens, "dim of q", q.shape().dim,
+                             "dim of v", v.shape().dim, options);
   }
   return detail::for_each_head<typename F::Scalar>(
-      q, k, v, out, false,
-      [&](Index h, const auto& of_q, const auto& of_k, const auto& of_v, const auto& of_out) {
+      q, k, v, out, false, [&](Index h, const auto& of_q, const auto& keys, const auto& of_out) {
         const F& similarity = std::ranges::begin(similarities)[h];
         return detail::GroupAttention<F>(similarity, q.shape().tokens, k.shape().tokens, v.shape().dim,
-                                         options)(of_q, of_k, of_v, of_out);
+                                         options)(of_q, keys, of_out);
       });
 }
 
@@ -161,32 +139,28 @@ AttentionStatus attention(const R& similarities, const HeadsInput<detail::Scalar
 /// @throws std::invalid_argument  too if the offsets do not end with the rows of q and k
 template <detail::Attends F>
 AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& q,
-                          const Input<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
+                          const KeyInput<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
                           const Output<typename F::Scalar>& out, const AttentionOptions& options,
                           const Sequences& sequences) {
+  detail::check_sequences(similarity, sequences, q.rows(), k.rows(), "columns of q", q.cols(), "columns of v",
+                          v.cols(), options);
   detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
   detail::check_keys_and_values(k, v, k.cols(), v.cols());
+  if (const auto& w = k.log_weights())
+    detail::check_vector("log_weights", w.rows(), w.cols(), "rows of k", k.rows());
   detail::check_output(out, q, k, v);
-  sequences.check(q.rows(), k.rows());
-  detail::check_similarity(similarity, q.cols(), v.cols(), options);
-  return out.fill_apart([&](const auto& apart) {
-    AttentionStatus status;
-    for (Index s = 0; s < sequences.size(); ++s) {
-      const detail::RowRange of_q = sequences.queries(s), of_k = sequences.keys(s);
-      const detail::GroupAttention<F> attend(similarity, of_q.n, of_k.n, v.cols(), options);
-      status.add(attend(q.slice(of_q.first, of_q.n), k.slice(of_k.first, of_k.n), v.slice(of_k.first, of_k.n),
-                        apart.slice(of_q.first, of_q.n)),
-                 of_q.first);
-    }
-    return status;
+  out.check_apart_from("log_weights", k.log_weights());
+  return out.fill_apart([&](const Output<typename F::Scalar>& apart) {
+    return detail::for_each_sequence(similarity, sequences, q, {k, v, k.log_weights()}, apart, options);
   });
 }
 
 /// The same as a new (n_q, dv) matrix.
 template <detail::Attends F>
 Matrix<typename F::Scalar> attention(const F& similarity, const Input<typename F::Scalar>& q,
-                                     const Input<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
-                                     const AttentionOptions& options, const Sequences& sequences) {
+                                     const KeyInput<typename F::Scalar>& k,
+                                     const Input<typename F::Scalar>& v, const AttentionOptions& options,
+                                     const Sequences& sequences) {
   Matrix<typename F::Scalar> out(q.rows(), v.cols());
   attention(similarity, q, k, v, Output<typename F::Scalar>(out), options, sequences);
   return out;
@@ -200,22 +174,13 @@ AttentionStatus attention(const F& similarity, const HeadsInput<typename F::Scal
                           const Sequences& sequences) {
   detail::check_heads(q, k, v, out);
   detail::check_equal("batch of q", q.shape().batch, "one, of packed sequences", 1);
-  sequences.check(q.shape().tokens, k.shape().tokens);
-  detail::check_similarity(similarity, q.shape().dim, v.shape().dim, options);
-  AttentionStatus status;
-  for (Index s = 0; s < sequences.size(); ++s) {
-    const detail::RowRange of_q = sequences.queries(s), of_k = sequences.keys(s);
-    const detail::GroupAttention<F> attend(similarity, of_q.n, of_k.n, v.shape().dim, options);
-    status.add(
-        detail::for_each_head<typename F::Scalar>(
-            q, k, v, out, detail::Tagged<F> || detail::GroupMemory<F>,
-            [&](Index, const auto& head_q, const auto& head_k, const auto& head_v, const auto& head_out) {
-              return attend(head_q.slice(of_q.first, of_q.n), head_k.slice(of_k.first, of_k.n),
-                            head_v.slice(of_k.first, of_k.n), head_out.slice(of_q.first, of_q.n));
-            }),
-        0);
-  }
-  return status;
+  detail::check_sequences(similarity, sequences, q.shape().tokens, k.shape().tokens, "dim of q",
+                          q.shape().dim, "dim of v", v.shape().dim, options);
+  return detail::for_each_head<typename F::Scalar>(
+      q, k, v, out, detail::Tagged<F> || detail::GroupMemory<F>,
+      [&](Index, const auto& of_q, const auto& keys, const auto& of_out) {
+        return detail::for_each_sequence(similarity, sequences, of_q, keys, of_out, options);
+      });
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI

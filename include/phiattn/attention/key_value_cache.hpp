@@ -10,8 +10,10 @@
 #include <phiattn/core/check.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace phiattn::inline PHIATTN_ABI {
 
@@ -42,6 +44,11 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
   std::optional<double> scale() const { return scale_; }
 
   // What MemoryBase works with; see BlockModel.
+  std::optional<S> sink() const {
+    if constexpr (detail::Modified<K>) return kernel_.rules().sink;
+    return {};
+  }
+  Index reading_position() const { return size() == 0 ? 0 : position(size() - 1) + 1; }
   bool takes_groups() const { return true; }
   Index block_rows() const { return std::min<Index>(chunk_, 1024); }
 
@@ -51,17 +58,28 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
     dimension_ = d;
   }
 
-  void append_block(const Tokens<S>& tokens) { tokens_.push(tokens); }
+  void append_block(const Tokens<S>& tokens) {
+    check_rules(0, tokens);
+    push(tokens);
+  }
 
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
+    check_rules(queries.first + queries.size(), {});
     attend(queries, AllKeys(), out);
     return {};
   }
 
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
+    check_rules(queries.first + queries.size(), tokens);
+    if constexpr (detail::Modified<K>) {
+      if (kernel_.rules().prefix.value_or(0) > queries.first) {
+        detail::fail_argument(
+            "PrefixCausal: a prefix sees itself whole: append it, then read and advance the rest");
+      }
+    }
     const Index before = size();
-    append_block(tokens);
-    attend(queries, CausalMask{before}, out);
+    push(tokens);
+    attend(queries, CausalMask{before - queries.first}, out);
     return {};
   }
 
@@ -88,18 +106,50 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
                                         detail::KernelRef<S>::of(other.kernel_), *other.dimension_)) {
       detail::fail_argument("merge: the memories differ in their kernel");
     }
+    if constexpr (detail::Modified<K>) {
+      if (!(kernel_.rules() == other.kernel_.rules())) {
+        detail::fail_argument("merge: the memories differ in what modifies their kernel");
+      }
+    }
   }
 
-  void absorb(const KeyValueCache& other) { tokens_.push(other.tokens_.all()); }
+  void absorb(const KeyValueCache& other) { push(other.tokens_.all(), &other); }
 
  private:
+  /// Matrices and lists of modifiers must reach as far as the cache does.
+  void check_rules(Index rows, const Tokens<S>& tokens) const {
+    if constexpr (detail::Modified<K>) kernel_.rules().check(rows, size() + tokens.size(), false);
+  }
+
+  /// Positions are kept where a modifier asks for them and they are not just counted.
+  void push(const Tokens<S>& tokens, const KeyValueCache* from = nullptr) {
+    const Index before = size(), n = tokens.size();
+    if constexpr (detail::Modified<K>) {
+      const bool counted = from ? from->positions_.empty() && before == 0 : tokens.first == before;
+      if (n > 0 && (!positions_.empty() || !counted)) {
+        std::vector<Index> positions;
+        for (Index j = 0; j < before; ++j) positions.push_back(position(j));
+        for (Index j = 0; j < n; ++j) positions.push_back(from ? from->position(j) : tokens.first + j);
+        tokens_.push(tokens);
+        positions_.swap(positions);
+        return;
+      }
+    }
+    tokens_.push(tokens);
+  }
+
+  Index position(Index j) const { return positions_.empty() ? j : positions_[static_cast<std::size_t>(j)]; }
+
   template <Mask M>
   void attend(const Queries<S>& queries, const M& mask, const RowSums<S>& out) const {
     detail::TiledAttention<S>(detail::KernelRef<S>::of(kernel_),
-                              {detail::InputView<S>(tokens_.keys()), detail::InputView<S>(tokens_.values()),
-                               tokens_.log_weights(), S(1)},
+                              {detail::InputView<S>(tokens_.keys()),
+                               detail::InputView<S>(tokens_.values()),
+                               tokens_.log_weights(),
+                               S(1),
+                               {0, nullptr, positions_.empty() ? nullptr : positions_.data()}},
                               detail::mask_ref(mask), chunk_)
-        .attend({queries.q, 0, queries.heads}, out);
+        .attend(queries, out);
   }
 
   K kernel_;
@@ -107,6 +157,7 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
   std::optional<double> scale_;
   std::optional<Index> dimension_;
   detail::TokenStore<S> tokens_;
+  std::vector<Index> positions_;  // empty as long as they are just counted
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI

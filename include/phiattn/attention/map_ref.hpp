@@ -3,20 +3,10 @@
 // Feature maps and kernels behind a pointer and a function, so that what works with them is compiled once a scalar.
 
 #include <phiattn/core/rows.hpp>
+#include <phiattn/masks/score_rules.hpp>
 #include <phiattn/similarity.hpp>
 
 namespace phiattn::inline PHIATTN_ABI::detail {
-
-/// Whether a similarity says, by `static constexpr bool kNeverZero = true`, that it is positive for any two tokens: where
-/// it comes out as 0 for all keys, exponents have left the range of S, and the row is NaN and not that of no keys.
-template <class F>
-constexpr bool never_zero() {
-  if constexpr (requires { F::kNeverZero; }) {
-    return F::kNeverZero;
-  } else {
-    return false;
-  }
-}
 
 /// exp(q . k) itself, which a decoding step knows by heart.
 template <class K>
@@ -43,17 +33,26 @@ struct MapRef {
   }
 };
 
+/// A kernel whose scores are modified: see kernels/with.hpp.
+template <class K>
+concept Modified = requires(const K& kernel) {
+  { kernel.rules() } -> std::same_as<const ScoreRules<typename K::Scalar>&>;
+};
+
 /// One indirect call a tile.
 template <class S>
 struct KernelRef {
   const void* kernel;
   bool positive;  // hands over logarithms
   bool never_zero;
+  const ScoreRules<S>* rules;  // or none
   void (*fill)(const void* kernel, Rows<const S> q, Rows<const S> k, Rows<S> tile, S* log_scale);
 
   template <Kernel K>
   static KernelRef of(const K& kernel) {
-    return {&kernel, LogKernel<K>, detail::never_zero<K>(),
+    const ScoreRules<S>* rules = nullptr;
+    if constexpr (Modified<K>) rules = &kernel.rules();
+    return {&kernel, LogKernel<K>, detail::never_zero<K>(), rules,
             [](const void* any, Rows<const S> q, Rows<const S> k, Rows<S> tile, S* log_scale) {
               fill_similarity(*static_cast<const K*>(any), q.eigen(), k.eigen(), tile.eigen(),
                               Eigen::Map<Vector<S>>(log_scale, tile.rows));

@@ -3,6 +3,7 @@
 // What every memory of keys and values offers, and what it is made from.
 
 #include <phiattn/attention/options.hpp>
+#include <phiattn/attention/padding.hpp>
 #include <phiattn/attention/partial.hpp>
 #include <phiattn/attention/row_sums.hpp>
 #include <phiattn/attention/tokens.hpp>
@@ -89,6 +90,13 @@ concept SeesBothSides = Memory<M> &&
   { memory.attend_around(x, x, x, out, Index{}) } -> std::same_as<AttentionStatus>;
 };
 
+/// The same for keys with log-weights.
+template <class M>
+concept WeighsBothSides = SeesBothSides<M> &&
+    requires(const M& memory, const Input<typename M::Scalar>& x, const Output<typename M::Scalar>& out) {
+  { memory.attend_around(x, x, x, out, Index{}, x) } -> std::same_as<AttentionStatus>;
+};
+
 namespace detail {
 
 /// A model that takes a single token for less than a block costs, if it can: what it says is whether it did, and else
@@ -110,6 +118,26 @@ concept GroupMemory = Memory<M> &&
   { memory.advance_heads(q, x, x, out, options) } -> std::same_as<AttentionStatus>;
 };
 
+/// Keys, values and, if there are any, log-weights of a call.
+template <class S>
+struct CallKeys {
+  InputView<S> k, v, log_weights;
+
+  CallKeys slice(Index first, Index n) const {
+    return {k.slice(first, n), v.slice(first, n),
+            log_weights ? log_weights.as_column().slice(first, n) : InputView<S>()};
+  }
+};
+
+template <Memory M>
+void append_keys(M& memory, const CallKeys<typename M::Scalar>& keys) {
+  if (keys.log_weights) {
+    memory.append(keys.k, keys.v, keys.log_weights);
+  } else {
+    memory.append(keys.k, keys.v);
+  }
+}
+
 /// A memory of one's own making has one head, and its status counts from its own first row.
 template <Memory M>
 AttentionStatus read_group(const M& memory, const InputGroup<typename M::Scalar>& q,
@@ -124,15 +152,29 @@ AttentionStatus read_group(const M& memory, const InputGroup<typename M::Scalar>
 }
 template <Memory M>
 AttentionStatus advance_group(M& memory, const InputGroup<typename M::Scalar>& q,
-                              const Input<typename M::Scalar>& k, const Input<typename M::Scalar>& v,
+                              const CallKeys<typename M::Scalar>& keys,
                               const OutputGroup<typename M::Scalar>& out) {
   if constexpr (GroupMemory<M>) {
-    return memory.advance_heads(q, k, v, out, {});
+    return memory.advance_heads(q, keys.k, keys.v, out, {.log_weights = keys.log_weights});
   } else {
     AttentionStatus status;
-    status.add(memory.advance(q.head(0), k, v, out.head(0)), out.row_number(0, 0));
+    status.add(memory.advance(q.head(0), keys.k, keys.v, out.head(0), {.log_weights = keys.log_weights}),
+               out.row_number(0, 0));
     return status;
   }
+}
+
+/// Reads all queries, query t at the last key that exists at or before row t + position.
+template <Memory M>
+AttentionStatus read_beside(const M& memory, const InputGroup<typename M::Scalar>& q, const Padding& padding,
+                            const OutputGroup<typename M::Scalar>& out, Index position) {
+  AttentionStatus status;
+  for (Index t = 0, n; t < q.rows(); t += n) {
+    const Index first = padding.of_query(t + position);
+    for (n = 1; t + n < q.rows() && padding.of_query(t + n + position) == first + n;) ++n;
+    status.add(read_group(memory, q.slice(t, n), out.slice(t, n), first), 0);
+  }
+  return status;
 }
 
 inline Index checked_dv(Index dv) {

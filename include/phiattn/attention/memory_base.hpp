@@ -33,55 +33,63 @@ class MemoryBase {
   void check_same(const Derived& /*other*/) const {}
   /// Whether advance_block takes queries of several heads a token, see Queries; else they come after their token, one by one.
   bool takes_groups() const { return false; }
+  /// The logit that joins every row's normaliser when it is divided.
+  std::optional<S> sink() const { return {}; }
+  /// Where a query stands that is read without saying where.
+  Index reading_position() const { return 0; }
   /// Whether an exception in absorb() leaves all as it was; else merge() works on a copy.
   static constexpr bool kAbsorbsAtOnce = false;
 
-  void append(const Input<S>& k, const Input<S>& v) { append(k, v, TokenOptions<S>{}); }
+  /// @param k  keys, or weighted(k, log_weights)
+  void append(const KeyInput<S>& k, const Input<S>& v) { append(k, v, k.log_weights(), std::nullopt); }
   void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights) {
     append(k, v, log_weights, std::nullopt);
   }
-  void append(const Input<S>& k, const Input<S>& v, const TokenOptions<S>& options) {
-    append(k, v, options.log_weights, options.first);
+  void append(const KeyInput<S>& k, const Input<S>& v, const TokenOptions<S>& options) {
+    append(k, v, one_of(k.log_weights(), options.log_weights), options.first);
   }
 
-  Matrix<S> read(const Input<S>& q, Index first = 0) const {
+  Matrix<S> read(const Input<S>& q, std::optional<Index> first = {}) const {
     Matrix<S> out(q.rows(), self().value_dimension());
     read(q, Output<S>(out), first);
     return out;
   }
 
-  AttentionStatus read(const Input<S>& q, const Output<S>& out, Index first = 0) const {
+  AttentionStatus read(const Input<S>& q, const Output<S>& out, std::optional<Index> first = {}) const {
     detail::check_output(out, q, self().value_dimension());
     return out.fill_apart([&](const Output<S>& apart) { return read_heads(q, apart, first); });
   }
 
-  Partial<S> read_partial(const Input<S>& q, Index first = 0) const {
+  Partial<S> read_partial(const Input<S>& q, std::optional<Index> first = {}) const {
     auto partial = Partial<S>::empty(q.rows(), self().value_dimension());
     read_into(q, first, detail::RowResults<S>(partial));
     return partial;
   }
 
-  Matrix<S> advance(const Input<S>& q, const Input<S>& k, const Input<S>& v,
+  Matrix<S> advance(const Input<S>& q, const KeyInput<S>& k, const Input<S>& v,
                     const TokenOptions<S>& options = {}) {
     Matrix<S> out(q.rows(), self().value_dimension());
     advance(q, k, v, Output<S>(out), options);
     return out;
   }
 
-  AttentionStatus advance(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
+  AttentionStatus advance(const Input<S>& q, const KeyInput<S>& k, const Input<S>& v, const Output<S>& out,
                           const TokenOptions<S>& options = {}) {
+    const detail::InputView<S>& log_weights = one_of(k.log_weights(), options.log_weights);
     detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
     detail::check_equal("rows of q", q.rows(), "rows of k", k.rows());
-    check_tokens(k, v, options.log_weights);
+    check_tokens(k, v, log_weights);
     detail::check_output(out, q, k, v);
-    out.check_apart_from("log_weights", options.log_weights);
-    return out.fill_apart([&](const Output<S>& apart) { return advance_heads(q, k, v, apart, options); });
+    out.check_apart_from("log_weights", log_weights);
+    return out.fill_apart([&](const Output<S>& apart) {
+      return advance_heads(q, k, v, apart, {.log_weights = log_weights, .first = options.first});
+    });
   }
 
   // The same for the queries of several heads that share these keys. Outputs, and rows of q and k, were checked.
   AttentionStatus read_heads(const detail::InputGroup<S>& q, const detail::OutputGroup<S>& out,
-                             Index first) const {
-    return read_into(q, first, detail::RowResults<S>(out));
+                             std::optional<Index> first) const {
+    return read_into(q, first, detail::RowResults<S>(out, self().sink()));
   }
   AttentionStatus advance_heads(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
                                 const detail::InputView<S>& v, const detail::OutputGroup<S>& out,
@@ -94,7 +102,7 @@ class MemoryBase {
         return {};
       }
     }
-    detail::RowResults<S> results(out);
+    detail::RowResults<S> results(out, self().sink());
     Loops::advance(Model::of(self()), q, k, v, options.log_weights, place(options.first), next_, results);
     return results.finish();
   }
@@ -157,6 +165,12 @@ class MemoryBase {
   }
 
  private:
+  static const detail::InputView<S>& one_of(const detail::InputView<S>& of_keys,
+                                            const detail::InputView<S>& given) {
+    if (of_keys && given) detail::fail_argument("log_weights: got them with the keys and beside them");
+    return of_keys ? of_keys : given;
+  }
+
   using Model = detail::ModelRef<S>;
   using Loops = detail::MemoryLoops<S>;
 
@@ -179,17 +193,19 @@ class MemoryBase {
   /// Where the first of some tokens stands.
   Index place(std::optional<Index> first) const { return detail::countable(first.value_or(next_)); }
 
-  void append(const Input<S>& k, const Input<S>& v, const Input<S>& log_weights, std::optional<Index> first) {
+  void append(const detail::InputView<S>& k, const detail::InputView<S>& v,
+              const detail::InputView<S>& log_weights, std::optional<Index> first) {
     check_tokens(k, v, log_weights);
     self().settle(k.cols());
     Loops::append(Model::of(self()), k, v, log_weights, place(first), next_);
   }
 
-  AttentionStatus read_into(const detail::InputGroup<S>& q, Index first,
+  AttentionStatus read_into(const detail::InputGroup<S>& q, std::optional<Index> first,
                             detail::RowResults<S> results) const {
     check_dimension("columns of q", q.cols());
+    const Index position = detail::countable(first.value_or(self().reading_position()));
     // Only advance and append change it.
-    Loops::read(Model::of(const_cast<Derived&>(self())), q, detail::countable(first), results);
+    Loops::read(Model::of(const_cast<Derived&>(self())), q, position, results);
     return results.finish();
   }
 

@@ -14,18 +14,24 @@ namespace phiattn::inline PHIATTN_ABI {
 /// none: every query sees every key. causal: query i sees the keys j <= i + query_offset.
 enum class Causality { none, causal };
 
+/// Which query stands beside which key where there are not as many of one as of the other: the last beside the last, as
+/// with a cache, or the first beside the first (PyTorch's is_causal).
+enum class Alignment { last, first };
+
 struct AttentionOptions {
   Causality causality = Causality::none;
 
   /// Multiplies q . k, as sqrt(scale) on each side; positive and finite. Default: the similarity's default_scale(d).
   std::optional<double> scale = std::nullopt;
 
-  /// Position of the first query among the keys. Default when causal: n_k - n_q, so that the last query sees the last
-  /// key; otherwise 0. Beyond the ends of the keys only position-dependent maps tell one from another, up to +-2^62.
+  /// Position of the first query among the keys. Default when causal: by the alignment, n_k - n_q or 0; otherwise 0. Beyond the ends of the keys only position-dependent maps tell one from another, up to +-2^62.
   std::optional<Index> query_offset = std::nullopt;
 
   /// Tokens worked on at a time: working memory grows with it, results agree to rounding for any.
   Index chunk = 128;
+
+  /// Of causal attention without a query_offset.
+  Alignment alignment = Alignment::last;
 };
 
 /// Rows whose normaliser is no positive number: it vanished or was negative, which only signed similarities can bring
@@ -76,9 +82,15 @@ inline Index countable(Index position) {
   return std::clamp(position, -kFarthest, kFarthest);
 }
 
+/// The position of the first query, as a number that one can count on from.
+inline Index query_position(const AttentionOptions& options, Index n_q, Index n_k) {
+  const bool beside_last = options.causality == Causality::causal && options.alignment == Alignment::last;
+  return countable(options.query_offset.value_or(beside_last ? n_k - n_q : 0));
+}
+
 /// Which keys the first causal query sees: those up to this one. Beyond the ends it makes no difference how far.
 inline Index causal_offset(const AttentionOptions& options, Index n_q, Index n_k) {
-  return std::clamp(options.query_offset.value_or(n_k - n_q), -n_q, n_k);
+  return std::clamp(query_position(options, n_q, n_k), -n_q, n_k);
 }
 
 inline Index checked_chunk(const AttentionOptions& options) {

@@ -76,4 +76,13 @@ Partial<S> combine(const Partial<S>& a, const Partial<S>& b) {
   return both;
 }
 
+/// An attention sink joins each row, once, when partial results have been combined: exp(logit) is added to the normaliser,
+/// unless there is no key.
+template <class S>
+void join_sink(Partial<S>& partial, double logit) {
+  partial.undivide();
+  detail::join_sink(partial.row_sums(), static_cast<S>(logit));
+  partial.divide();
+}
+
 }  // namespace phiattn::inline PHIATTN_ABI

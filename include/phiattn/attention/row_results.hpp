@@ -14,11 +14,13 @@ namespace phiattn::inline PHIATTN_ABI::detail {
 template <class S>
 class RowResults {
  public:
-  explicit RowResults(const OutputGroup<S>& out) : out_(out) {}
-  explicit RowResults(Partial<S>& partial) : partial_(&partial) {}
+  /// @param sink  the logit that joins each row's normaliser, or none
+  explicit RowResults(const OutputGroup<S>& out, std::optional<S> sink = {}) : out_(out), sink_(sink) {}
+  explicit RowResults(Partial<S>& partial, std::optional<S> sink = {}) : partial_(&partial), sink_(sink) {}
 
   /// Those of the queries [first, first + n) of each head, which it divides in place.
   void take(Index first, const RowSums<S>& rows) {
+    if (sink_) join_sink(rows, *sink_);
     if (partial_) {
       const RowSums<S> kept = partial_->row_sums().middle(first, rows.rows());
       kept.set_nothing();
@@ -49,6 +51,7 @@ class RowResults {
  private:
   std::optional<OutputGroup<S>> out_;
   Partial<S>* partial_ = nullptr;
+  std::optional<S> sink_;
   AttentionStatus status_;
 };
 

@@ -49,6 +49,23 @@ struct RowSums {
   }
 };
 
+namespace detail {
+
+/// A key without value, whose similarity to every query is exp(logit), joins the rows that see any key.
+template <class S>
+void join_sink(const RowSums<S>& rows, S logit) {
+  for (Index i = 0; i < rows.rows(); ++i) {
+    if (rows.is_nothing(i)) continue;
+    const S top = (std::max)(rows.log_scale[i], logit);
+    const S kept = flushed_exp(rows.log_scale[i] - top);
+    rows.row(i) *= kept;
+    rows.normaliser[i] = kept * rows.normaliser[i] + flushed_exp(logit - top);
+    rows.log_scale[i] = top;
+  }
+}
+
+}  // namespace detail
+
 /// into <- the sums over both sets of keys, which must be disjoint. Associative and commutative to rounding; Milakov &
 /// Gimelshein 2018 give the rule for softmax.
 template <class S>

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 
 PHIATTN_HUSH_BEGIN
@@ -23,11 +24,15 @@ inline constexpr Index kTileStep = 32;
 template <class S>
 struct TiledAttention<S>::Tile {
   Rows<const S> queries;
+  Index first, heads;  // row t is query first + t / heads
   const KeyRange* seen;
+  bool* met;  // whether the row has seen a key
   RowSums<S> out;
   Rows<S> tokens, values, weights;
   S* tile_log_scale;
+  std::uint8_t* hidden;  // (rows, keys), where masks go key by key
 
+  Index query(Index t) const { return first + t / heads; }
   /// Of the n_k keys from first_key on.
   KeyRange keys(Index t, Index first_key, Index n_k) const {
     const Index end = std::clamp<Index>(seen[t].end - first_key, 0, n_k);
@@ -42,28 +47,58 @@ void TiledAttention<S>::attend(const Queries<S>& queries, const RowSums<S>& out)
   auto* seen = frame.numbers<KeyRange>(n_q);
   KeyRange any{all, 0};
   for (Index t = 0; t < n_q; ++t) {
-    seen[t] = t % queries.heads == 0 ? mask_.keys(queries.first + t / queries.heads, all) : seen[t - 1];
+    seen[t] = t % queries.heads == 0 ? sight(queries.first + t / queries.heads) : seen[t - 1];
     if (seen[t].begin >= seen[t].end) continue;
     any = {(std::min)(any.begin, seen[t].begin), (std::max)(any.end, seen[t].end)};
   }
   const Tile tile{queries.q,
+                  queries.first,
+                  queries.heads,
                   seen,
+                  frame.numbers<bool>(n_q),
                   out,
                   frame.rows<S>(n, keys_.k.cols()),
                   frame.rows<S>(n, keys_.v.cols()),
                   frame.rows<S>(n_q, padded<S>(n)),
-                  frame.numbers<S>(n_q)};
+                  frame.numbers<S>(n_q),
+                  frame.numbers<std::uint8_t>(elementwise_ ? n_q * n : 0)};
+  std::fill_n(tile.met, n_q, false);
   out.set_nothing();
-  for (Index key = any.begin; key < any.end; key += tile_) {
-    const Index n_k = (std::min)(tile_, any.end - key);
+  for (Index key = existing(any.begin, any.end), n_k; key < any.end; key = existing(key + n_k, any.end)) {
+    n_k = (std::min)(tile_, any.end - key);
+    for (Index j = 1; keys_.padded && j < n_k; ++j) {
+      if (!exists(key + j)) n_k = j;
+    }
     const Rows<S> room = tile.tokens.top(n_k);
     if (keys_.factor != S(1)) keys_.k.load(key, keys_.factor, room);
     const Rows<const S> tokens = keys_.factor != S(1) ? Rows<const S>(room) : keys_.k.rows_at(key, room);
     take_tile(tile, tokens, keys_.v.rows_at(key, tile.values.top(n_k)), key);
   }
   for (Index t = 0; kernel_.never_zero && t < n_q; ++t) {
-    if (out.normaliser[t] == 0 && seen[t].begin < seen[t].end) out.set_out_of_range(t);
+    if (out.normaliser[t] == 0 && tile.met[t]) out.set_out_of_range(t);
   }
+}
+
+/// The run of keys that a query may see.
+template <class S>
+KeyRange TiledAttention<S>::sight(Index query) const {
+  const Index n_k = keys_.k.rows();
+  const KeyRange seen = mask_.keys(query, n_k);
+  if (!kernel_.rules || keys_.places.irregular()) return seen;
+  const KeyRange of_rules = kernel_.rules->keys(keys_.places.query(query), n_k);
+  return {(std::max)(seen.begin, of_rules.begin), (std::min)(seen.end, of_rules.end)};
+}
+
+template <class S>
+bool TiledAttention<S>::exists(Index key) const {
+  return !keys_.padded || keys_.log_weights[key] != -std::numeric_limits<S>::infinity();
+}
+
+/// The first key of [first, end) that exists.
+template <class S>
+Index TiledAttention<S>::existing(Index first, Index end) const {
+  while (first < end && !exists(first)) ++first;
+  return first;
 }
 
 template <class S>
@@ -93,8 +128,14 @@ void TiledAttention<S>::take_tile(const Tile& tile, Rows<const S> tokens, Rows<c
     const KeyRange keys = tile.keys(t, first_key, n_k);
     whole = whole && keys == KeyRange{0, n_k};
     diagonal = (std::max)(diagonal, keys.end - 1 - t);
+    tile.met[t] |= !elementwise_ && keys.begin < keys.end;
+  }
+  if (elementwise_) {
+    if (!hide(tile, n_k, first_key)) return;
+    whole = false;
   }
   fill_similarities(tile, tokens, first_key, whole);
+  if (kernel_.rules) modify(tile, n_k, first_key);
   if (kernel_.positive) {
     take_positive(tile, n_k, first_key, whole);
   } else {
@@ -107,9 +148,55 @@ void TiledAttention<S>::take_tile(const Tile& tile, Rows<const S> tokens, Rows<c
   // 0 times a non-finite value that the row does not see is NaN.
   for (Index t = 0; t < n_q; ++t) {
     const KeyRange keys = tile.keys(t, first_key, n_k);
-    const Index n = keys.end - keys.begin;
-    multiply_add<S>({tile.weights.row(t) + keys.begin, 1, n, n}, values.middle(keys.begin, n),
-                    tile.out.sums.middle(t, 1));
+    if (!elementwise_) {
+      add_values(tile, t, values, keys);
+      continue;
+    }
+    const std::uint8_t* const hidden = tile.hidden + t * tile.values.rows;
+    for (Index begin = keys.begin, end; begin < keys.end; begin = end) {
+      for (end = begin + 1; end < keys.end && hidden[end] == hidden[begin];) ++end;
+      if (!hidden[begin]) add_values(tile, t, values, {begin, end});
+    }
+  }
+}
+
+/// The values of a run of keys that row t sees.
+template <class S>
+void TiledAttention<S>::add_values(const Tile& tile, Index t, Rows<const S> values, KeyRange keys) const {
+  const Index n = keys.end - keys.begin;
+  multiply_add<S>({tile.weights.row(t) + keys.begin, 1, n, n}, values.middle(keys.begin, n),
+                  tile.out.sums.middle(t, 1));
+}
+
+/// Finds out which keys masks hide one by one; whether any row sees any.
+template <class S>
+bool TiledAttention<S>::hide(const Tile& tile, Index n_k, Index first_key) const {
+  bool any = false;
+  for (Index t = 0; t < tile.queries.rows; ++t) {
+    const KeyRange keys = tile.keys(t, first_key, n_k);
+    std::uint8_t* const hidden = tile.hidden + t * tile.values.rows;
+    if (t % tile.heads != 0) {
+      std::copy_n(hidden - tile.values.rows, n_k, hidden);
+    } else {
+      std::fill_n(hidden, n_k, std::uint8_t{0});
+      kernel_.rules->hide(hidden + keys.begin, keys.end - keys.begin, tile.query(t), first_key + keys.begin,
+                          keys_.places);
+    }
+    const bool sees = std::find(hidden + keys.begin, hidden + keys.end, 0) != hidden + keys.end;
+    tile.met[t] |= sees;
+    any |= sees;
+  }
+  return any;
+}
+
+/// Caps and biases the scores that a row sees.
+template <class S>
+void TiledAttention<S>::modify(const Tile& tile, Index n_k, Index first_key) const {
+  for (Index t = 0; t < tile.queries.rows; ++t) {
+    const KeyRange keys = tile.keys(t, first_key, n_k);
+    if (keys.begin == keys.end) continue;
+    kernel_.rules->apply(tile.weights.row(t) + keys.begin, keys.end - keys.begin, tile.query(t),
+                         first_key + keys.begin, keys_.places);
   }
 }
 
@@ -136,27 +223,30 @@ void TiledAttention<S>::fill_similarities(const Tile& tile, Rows<const S> tokens
 template <class S>
 void TiledAttention<S>::take_positive(const Tile& tile, Index n_k, Index first_key, bool whole) const {
   const Index n_q = tile.queries.rows, cols = padded<S>(n_k);  // rows of whole packets
+  for (Index t = 0; keys_.log_weights && t < n_q; ++t) {
+    Eigen::Map<RowVector<S>>(tile.weights.row(t), n_k) +=
+        Eigen::Map<const RowVector<S>>(keys_.log_weights + first_key, n_k);
+  }
+  constexpr S kNone = -std::numeric_limits<S>::infinity();
   if (!whole || cols > n_k) {
-    constexpr S kNone = -std::numeric_limits<S>::infinity();
     for (Index t = 0; t < n_q; ++t) {
       const KeyRange keys = tile.keys(t, first_key, n_k);
       S* row = tile.weights.row(t);
       std::fill(row, row + keys.begin, kNone);
       std::fill(row + keys.end, row + cols, kNone);
+      for (Index j = keys.begin; elementwise_ && j < keys.end; ++j) {
+        if (tile.hidden[t * tile.values.rows + j]) row[j] = kNone;
+      }
     }
   }
-  in_steps<4>(n_q, 1, [&]<int N>(Index t) { take_rows<N>(tile, t, n_k, first_key); });
+  in_steps<4>(n_q, 1, [&]<int N>(Index t) { take_rows<N>(tile, t, n_k); });
 }
 
 /// Turns log-similarities of N rows with n_k keys into weights relative to their log-scales.
 template <class S>
 template <int N>
-void TiledAttention<S>::take_rows(const Tile& tile, Index t, Index n_k, Index first_key) const {
+void TiledAttention<S>::take_rows(const Tile& tile, Index t, Index n_k) const {
   using P = Packet<S>;
-  if (keys_.log_weights) {
-    const Eigen::Map<const RowVector<S>> log_weights(keys_.log_weights + first_key, n_k);
-    for (Index r = t; r < t + N; ++r) Eigen::Map<RowVector<S>>(tile.weights.row(r), n_k) += log_weights;
-  }
   // Stores of packets may alias whatever lies in memory: strides are better kept in registers.
   const Index cols = padded<S>(n_k), stride = tile.weights.stride;
   S* const rows = tile.weights.row(t);

@@ -12,13 +12,15 @@
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
-/// Keys, values and their weights as they lie in memory, and what makes keys the vectors that the kernel sees. All exist:
-/// no log-weight is -inf.
+/// Keys, values and their weights as they lie in memory, and what makes keys the vectors that the kernel sees. One of
+/// log-weight -inf does not exist.
 template <class S>
 struct KeyRows {
   InputView<S> k, v;
   const S* log_weights;  // (n_k), or none
   S factor;
+  Places places = {};
+  bool padded = false;  // whether any is of log-weight -inf
 };
 
 /// Attention of a kernel by online softmax (Milakov & Gimelshein 2018; Rabe & Staats 2021): for each tile of queries,
@@ -29,9 +31,13 @@ class TiledAttention {
  public:
   /// @param kernel, keys, mask  outlive this
   TiledAttention(const KernelRef<S>& kernel, const KeyRows<S>& keys, const MaskRef& mask, Index tile)
-      : kernel_(kernel), keys_(keys), mask_(mask), tile_(tile) {}
+      : kernel_(kernel),
+        keys_(keys),
+        mask_(mask),
+        tile_(tile),
+        elementwise_(kernel.rules && kernel.rules->is_elementwise(keys.places)) {}
 
-  /// Queries whose positions are rows of the mask, at most a tile of them.
+  /// Queries that are rows queries.first, ... of the mask, at most a tile of them.
   void attend(const Queries<S>& queries, const RowSums<S>& out) const;
 
   /// All of q, a tile after the other.
@@ -40,11 +46,17 @@ class TiledAttention {
  private:
   struct Tile;
 
+  KeyRange sight(Index query) const;
+  bool exists(Index key) const;
+  Index existing(Index first, Index end) const;
+  bool hide(const Tile& tile, Index n_k, Index first_key) const;
+  void modify(const Tile& tile, Index n_k, Index first_key) const;
   void take_tile(const Tile& tile, Rows<const S> tokens, Rows<const S> values, Index first_key) const;
   void fill_similarities(const Tile& tile, Rows<const S> tokens, Index first_key, bool whole) const;
   void take_positive(const Tile& tile, Index n_k, Index first_key, bool whole) const;
+  void add_values(const Tile& tile, Index t, Rows<const S> values, KeyRange keys) const;
   template <int N>
-  void take_rows(const Tile& tile, Index t, Index n_k, Index first_key) const;
+  void take_rows(const Tile& tile, Index t, Index n_k) const;
   void take_row(const Tile& tile, Index t, Index n_k, Index first_key) const;
   static void raise(const RowSums<S>& out, Index t, S log_scale);
 
@@ -52,6 +64,7 @@ class TiledAttention {
   KeyRows<S> keys_;
   MaskRef mask_;
   Index tile_;
+  bool elementwise_;
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail

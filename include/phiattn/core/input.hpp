@@ -177,6 +177,36 @@ class Input : public detail::InputView<S> {
   Matrix<S> evaluated_;
 };
 
+/// Keys and their log-weights, to be given wherever keys are.
+template <class K, class W>
+struct Weighted {
+  const K& k;
+  const W& log_weights;
+};
+
+/// Keys that count exp(log_weight) times each; one of -inf does not exist, whatever it holds. Log-weights are a vector
+/// (n_k). Refers to both.
+template <class K, class W>
+Weighted<K, W> weighted(const Eigen::DenseBase<K>& k, const Eigen::DenseBase<W>& log_weights) {
+  return {k.derived(), log_weights.derived()};
+}
+
+/// The keys of a call, with or without log-weights: any Input, or weighted(k, log_weights).
+template <detail::ComputeScalar S>
+class KeyInput : public Input<S> {
+ public:
+  template <class Derived>
+  KeyInput(const Eigen::DenseBase<Derived>& x) : Input<S>(x) {}  // implicit, as the others
+  KeyInput(const detail::InputView<S>& x) : Input<S>(x) {}
+  template <class K, class W>
+  KeyInput(const Weighted<K, W>& x) : Input<S>(x.k), log_weights_(x.log_weights) {}
+
+  const Input<S>& log_weights() const { return log_weights_; }
+
+ private:
+  Input<S> log_weights_;
+};
+
 namespace detail {
 
 /// The queries (n, d) of g heads that share their keys, `stride` bytes apart; a single matrix is a group of one. Refers to

@@ -111,7 +111,7 @@ class Output {
     }
   }
 
-  void check_apart_from(const char* name, const Input<S>& input) const {
+  void check_apart_from(const char* name, const detail::InputView<S>& input) const {
     if (extent_.data == nullptr || !detail::overlap(extent_, input.extent())) return;
     std::string message = "out shares memory with ";
     message += name;

@@ -15,6 +15,7 @@ class ExponentialKernel : public detail::FormerKernelCalls<ExponentialKernel<S>,
  public:
   using Scalar = S;
   using Kind = LogKernelTag;
+  static constexpr bool kScaleOnQueries = true;
   static constexpr bool kNeverZero = true;
   static constexpr bool kExponential = true;
 

@@ -26,6 +26,7 @@ class PolynomialKernel : public detail::FormerKernelCalls<PolynomialKernel<S>, S
  public:
   using Scalar = S;
   using Kind = SignedKernelTag;
+  static constexpr bool kScaleOnQueries = true;
 
   static PolynomialKernel taylor(Index n) {
     detail::check_at_least("degree n of PolynomialKernel::taylor", n, 0);

@@ -11,7 +11,7 @@ namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Rows [first, first + out.rows) of x times factor, or, if reversed, those of x upside down.
 template <class S>
-void load_rows_of(const Input<S>& x, bool reversed, Index first, S factor, Rows<S> out) {
+void load_rows_of(const InputView<S>& x, bool reversed, Index first, S factor, Rows<S> out) {
   x.load(reversed ? x.rows() - first - out.rows : first, factor, out);
   if (reversed) out.eigen().colwise().reverseInPlace();
 }
@@ -19,17 +19,20 @@ void load_rows_of(const Input<S>& x, bool reversed, Index first, S factor, Rows<
 /// Causal attention of a far memory over whole sequences, from either end: query i sees the keys j <= i + offset.
 /// Calls consume(first, queries, results) for each block of queries, in order.
 template <BlockModel Far, class S, class Consume>
-void sweep_far(Far& memory, const Input<S>& q, const Input<S>& k, const Input<S>& v, S root_scale,
-               Index offset, Index position, bool reversed, Index block, AttentionStatus& status,
-               const Consume& consume) {
+void sweep_far(Far& memory, const InputView<S>& q, const CallKeys<S>& all, S root_scale, Index offset,
+               Index position, bool reversed, Index block, AttentionStatus& status, const Consume& consume) {
+  const InputView<S>&k = all.k, &v = all.v;
+  const InputView<S> log_weights = all.log_weights ? all.log_weights.as_column() : all.log_weights;
   Index taken = 0;
   const auto take_tokens = [&](Workspace::Frame& frame, Index n) -> Tokens<S> {
     const Rows<S> keys = frame.rows<S>(n, k.cols()), values = frame.rows<S>(n, v.cols());
     load_rows_of<S>(k, reversed, taken, root_scale, keys);
     load_rows_of<S>(v, reversed, taken, S(1), values);
+    const Rows<S> weights = frame.rows<S>(log_weights ? n : 0, 1);
+    if (log_weights) load_rows_of<S>(log_weights, reversed, taken, S(1), weights);
     const Index first = taken;
     taken += n;
-    return {keys, values, nullptr, first};
+    return {keys, values, log_weights ? weights.data : nullptr, first};
   };
   for (Index first = 0; first < q.rows(); first += block) {
     Workspace::Frame frame;

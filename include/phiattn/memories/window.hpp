@@ -66,9 +66,14 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
   /// Bidirectional attention by a window about each query: query i stands at key i + first. The memory must be empty,
   /// and stays so. Keeps n_q (dv + 2) numbers, what is behind, until it meets the rest.
+  /// @param log_weights  (n_k), or none; all finite: keys that do not exist are to be left out
   AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
-                                Index first) const {
+                                Index first, const Input<S>& log_weights = {}) const {
     const detail::FloatEnvironment environment;
+    if (detail::Padding(log_weights).missing() > 0) {
+      detail::fail_argument(
+          "log_weights: bidirectional attention by a window takes keys that exist; leave the others out");
+    }
     this->check_dimension("columns of k", k.cols());
     Windowed settled = *this;
     settled.settle(k.cols());
@@ -82,7 +87,8 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
     Far behind = empty;
     auto rest = Partial<S>::empty(n_q, v.cols());
     AttentionStatus status;
-    detail::sweep_far(behind, q, k, v, root_scale, n_k - n_q - offset - half - 1, n_k - n_q - offset, true,
+    const detail::CallKeys<S> keys{k, v, log_weights};
+    detail::sweep_far(behind, q, keys, root_scale, n_k - n_q - offset - half - 1, n_k - n_q - offset, true,
                       block_rows_, status, [&](Index row, Rows<const S>, const RowSums<S>& results) {
                         for (Index t = 0; t < results.rows(); ++t)
                           combine(rest.row_sums().middle(n_q - 1 - row - t, 1), results.middle(t, 1));
@@ -97,14 +103,14 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
       Workspace::Frame frame;
       const Index from = band.keys(row, n_k).begin;
       const Index to = (std::max)(from, band.keys(row + n - 1, n_k).end);
-      const Tokens<S> tokens = detail::MemoryLoops<S>::load(frame, k, v, {}, from, root_scale,
+      const Tokens<S> tokens = detail::MemoryLoops<S>::load(frame, k, v, log_weights, from, root_scale,
                                                             frame.template rows<S>(to - from, k.cols()));
       const auto nearby = RowSums<S>::of(frame, n, v.cols());
       attend_near({queries}, tokens, BandMask{band.first + row - from, band.last + row - from}, nearby);
       combine(nearby, results);
       door.take(row, nearby);
     };
-    detail::sweep_far(before, q, k, v, root_scale, offset - half - 1, offset, false, block_rows_, status,
+    detail::sweep_far(before, q, keys, root_scale, offset - half - 1, offset, false, block_rows_, status,
                       join);
     door.add(status);
     return door.finish();
@@ -113,6 +119,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   // What MemoryBase, or another window, works with; see BlockModel.
   Index block_rows() const { return block_rows_; }
   bool takes_groups() const { return far_.takes_groups(); }
+  std::optional<S> sink() const { return far_.sink(); }
 
   void settle(Index d) {
     if (dimension_) return;

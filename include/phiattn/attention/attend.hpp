@@ -1,0 +1,182 @@
+#pragma once
+
+// What one call of attention does, after all checks: of the queries of one head, or of several that share their keys.
+
+#include <phiattn/attention/any_memory.hpp>
+#include <phiattn/attention/key_value_cache.hpp>
+#include <phiattn/attention/linear_state.hpp>
+#include <phiattn/attention/memory.hpp>
+#include <phiattn/masks/mask.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace phiattn::inline PHIATTN_ABI::detail {
+
+/// With an empty memory; causal attention advances.
+template <Memory M, class S = typename M::Scalar>
+AttentionStatus attend(M& memory, const InputGroup<typename M::Scalar>& q,
+                       const CallKeys<typename M::Scalar>& keys, const OutputGroup<typename M::Scalar>& out,
+                       const AttentionOptions& options) {
+  const Index n_q = q.rows(), n_k = keys.k.rows();
+  const Index position = query_position(options, n_q, n_k);
+  if (options.causality == Causality::none) return attend_all(memory, q, keys, out, position);
+  // Query i stands beside key i + offset: some queries come before all keys, some keys before all queries, and what
+  // follows the pairs sees every key that is left in sight. Those that stand beside no key have a position all the same.
+  const Index offset = causal_offset(options, n_q, n_k);
+  const Index before = std::clamp<Index>(-offset, 0, n_q);
+  const Index past = std::clamp<Index>(offset, 0, n_k);
+  const Index pairs = (std::min)(n_q - before, n_k - past);
+  const Index after = before + pairs;
+  AttentionStatus status = read_group(memory, q.slice(0, before), out.slice(0, before), position);
+  append_keys(memory, keys.slice(0, past));
+  status.add(advance_group(memory, q.slice(before, pairs), keys.slice(past, pairs), out.slice(before, pairs)),
+             0);
+  if (after < n_q) {
+    const Index missing = Padding(keys.log_weights).missing();
+    status.add(read_group(memory, q.slice(after, n_q - after), out.slice(after, n_q - after),
+                          position + after - missing),
+               0);
+  }
+  return status;
+}
+
+/// The mask of a call without one of its own.
+class Sight {
+ public:
+  Sight(const AttentionOptions& options, Index n_q, Index n_k)
+      : causal_(options.causality == Causality::causal), mask_{causal_offset(options, n_q, n_k)} {}
+  /// @param whole  whether the kernel's own mask takes its place
+  MaskRef mask(bool whole) const { return causal_ && !whole ? mask_ref(mask_) : mask_ref(all_); }
+
+ private:
+  bool causal_;
+  CausalMask mask_;
+  AllKeys all_;
+};
+
+/// Exact attention by a kernel; one buffer of log-weights, if there are any, is all that grows with n_k.
+template <ComputeScalar S>
+AttentionStatus attend_tiled(const KernelRef<S>& kernel, double default_scale, bool scale_on_queries,
+                             const InputGroup<S>& q, const CallKeys<S>& keys, const MaskRef& mask,
+                             const AttentionOptions& options, RowResults<S> results) {
+  const Index n_q = q.rows(), n_k = keys.k.rows();
+  const S root = root_scale<S>(options, default_scale);
+  KeyRows<S> rows{keys.k, keys.v, nullptr, scale_on_queries ? S(1) : root};
+  Vector<S> log_weights;
+  std::vector<Index> of_queries;
+  const Padding padding(keys.log_weights);
+  if (keys.log_weights) {
+    log_weights.resize(n_k);
+    keys.log_weights.as_column().load(0, S(1), Rows<S>(log_weights.data(), n_k, 1));
+    rows.log_weights = log_weights.data();
+    rows.padded = padding.missing() > 0;
+  }
+  rows.places.offset = query_position(options, n_q, n_k);
+  if (rows.padded && kernel.rules) {
+    for (Index t = 0; t < n_q; ++t) of_queries.push_back(padding.of_query(t + rows.places.offset));
+    rows.places.of_queries = of_queries.data();
+    rows.places.of_keys = padding.of_keys();
+  }
+  const TiledAttention<S> tiled(kernel, rows, mask, checked_chunk(options));
+  return tiled.attend(q, scale_on_queries ? root * root : root, std::move(results));
+}
+
+template <Kernel K>
+std::optional<typename K::Scalar> sink_of(const K& kernel) {
+  if constexpr (Modified<K>) return kernel.rules().sink;
+  return {};
+}
+template <Kernel K>
+bool has_whole_mask(const K& kernel) {
+  if constexpr (Modified<K>) return kernel.rules().prefix.has_value();
+  return false;
+}
+
+/// Attention of one similarity, or an empty memory, after all checks of shapes. Made once for all heads.
+template <class F, class S = typename F::Scalar>
+class GroupAttention {
+ public:
+  GroupAttention(const F& similarity, Index n_q, Index n_k, Index dv, const AttentionOptions& options)
+      : empty_(make(similarity, dv, options)), sight_(options, n_q, n_k), options_(options) {}
+
+  AttentionStatus operator()(const InputGroup<S>& q, const CallKeys<S>& keys,
+                             const OutputGroup<S>& out) const {
+    if constexpr (Kernel<F>) {
+      return attend_tiled<S>(KernelRef<S>::of(empty_), empty_.default_scale(q.cols()), kScaleOnQueries<F>, q,
+                             keys, sight_.mask(has_whole_mask(empty_)), options_,
+                             RowResults<S>(out, sink_of(empty_)));
+    } else {
+      auto memory = empty_;
+      return attend(memory, q, keys, out, options_);
+    }
+  }
+
+ private:
+  static auto make(const F& similarity, Index dv, const AttentionOptions& options) {
+    if constexpr (FeatureMap<F>) {
+      return LinearState<F>(similarity, dv, options);
+    } else {
+      return similarity;
+    }
+  }
+
+  decltype(make(std::declval<const F&>(), Index{}, std::declval<const AttentionOptions&>())) empty_;
+  Sight sight_;
+  AttentionOptions options_;
+};
+
+/// A similarity fails its own concept by name.
+template <class F>
+consteval void require_similarity() {
+  using Kind = typename F::Kind;
+  if constexpr (std::same_as<Kind, LogKernelTag>) {
+    static_assert(LogKernel<F>,
+                  "phiattn: the type says that it is a LogKernel, but does not model that concept");
+  } else if constexpr (std::same_as<Kind, SignedKernelTag>) {
+    static_assert(SignedKernel<F>,
+                  "phiattn: the type says that it is a SignedKernel, but does not model that concept");
+  } else if constexpr (std::same_as<Kind, LogFeatureMapTag>) {
+    static_assert(LogFeatureMap<F>,
+                  "phiattn: the type says that it is a LogFeatureMap, but does not model that concept");
+  } else {
+    static_assert(SignedFeatureMap<F>,
+                  "phiattn: the type says that it is a SignedFeatureMap, but does not model that concept");
+  }
+}
+
+template <class F>
+concept Tagged = requires {
+  typename F::Kind;
+};
+template <class F>
+concept Attends = Tagged<F> || Memory<F>;
+
+/// What a call is refused for beside the shapes that its arguments must agree in.
+/// @param what_d, what_dv  the names of these numbers
+template <Attends F>
+void check_similarity(const F& similarity, Index n_q, Index n_k, const char* what_d, Index d,
+                      const char* what_dv, Index dv, const AttentionOptions& options) {
+  if constexpr (Tagged<F>) {
+    require_similarity<F>();
+    if constexpr (FeatureMap<F>)
+      check_equal(what_d, d, "dimension of the feature map", similarity.dimension());
+    checked_scale<typename F::Scalar>(options, similarity.default_scale(d));
+    if constexpr (Kernel<F> && Modified<F>) similarity.rules().check(n_q, n_k, true);
+  } else {
+    check_equal("size of the memory", similarity.size(), "an empty one", 0);
+    if (options.scale) fail_argument("scale: it belongs to the memory; construct the memory with it");
+    if (const std::optional<Index> due = similarity.dimension()) check_equal(what_d, d, "dimension d", *due);
+    check_equal(what_dv, dv, "dimension dv", similarity.value_dimension());
+  }
+  checked_chunk(options);
+  if (options.alignment != Alignment::last &&
+      (options.causality == Causality::none || options.query_offset)) {
+    fail_argument("alignment: it is for causal attention without a query_offset");
+  }
+}
+
+}  // namespace phiattn::inline PHIATTN_ABI::detail
