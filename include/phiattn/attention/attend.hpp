@@ -58,12 +58,13 @@ class Sight {
   AllKeys all_;
 };
 
-/// Exact attention by a kernel; one buffer of log-weights, if there are any, is all that grows with n_k.
-template <ComputeScalar S>
-AttentionStatus attend_tiled(const KernelRef<S>& kernel, double default_scale, bool scale_on_queries,
-                             const InputGroup<S>& q, const CallKeys<S>& keys, const MaskRef& mask,
-                             const AttentionOptions& options, RowResults<S> results) {
-  const Index n_q = q.rows(), n_k = keys.k.rows();
+/// Calls take(tiles, factor of the queries) with what a call of a kernel is about; a few numbers a key where there are
+/// log-weights are all that grows with n_k.
+template <ComputeScalar S, class Take>
+auto in_tiles(const KernelRef<S>& kernel, double default_scale, bool scale_on_queries, Index n_q,
+              const CallKeys<S>& keys, const MaskRef& mask, const AttentionOptions& options,
+              const Take& take) {
+  const Index n_k = keys.k.rows();
   const S root = root_scale<S>(options, default_scale);
   KeyRows<S> rows{keys.k, keys.v, nullptr, scale_on_queries ? S(1) : root};
   Vector<S> log_weights;
@@ -81,8 +82,23 @@ AttentionStatus attend_tiled(const KernelRef<S>& kernel, double default_scale, b
     rows.places.of_queries = of_queries.data();
     rows.places.of_keys = padding.of_keys();
   }
-  const TiledAttention<S> tiled(kernel, rows, mask, checked_chunk(options));
-  return tiled.attend(q, scale_on_queries ? root * root : root, std::move(results));
+  KernelRef<S> of_existing = kernel;
+  ScoreRules<S> rules;
+  if (rows.padded && kernel.rules && !kernel.rules->decays.empty()) {
+    rules = kernel.rules->of_existing(rows.log_weights, n_k);
+    of_existing.rules = &rules;
+  }
+  const TiledAttention<S> tiled(of_existing, rows, mask, checked_chunk(options));
+  return take(tiled, scale_on_queries ? root * root : root);
+}
+
+template <ComputeScalar S>
+AttentionStatus attend_tiled(const KernelRef<S>& kernel, double default_scale, bool scale_on_queries,
+                             const InputGroup<S>& q, const CallKeys<S>& keys, const MaskRef& mask,
+                             const AttentionOptions& options, RowResults<S> results) {
+  return in_tiles<S>(
+      kernel, default_scale, scale_on_queries, q.rows(), keys, mask, options,
+      [&](const TiledAttention<S>& tiled, S factor) { return tiled.attend(q, factor, std::move(results)); });
 }
 
 template <Kernel K>
@@ -165,7 +181,7 @@ void check_similarity(const F& similarity, Index n_q, Index n_k, const char* wha
     if constexpr (FeatureMap<F>)
       check_equal(what_d, d, "dimension of the feature map", similarity.dimension());
     checked_scale<typename F::Scalar>(options, similarity.default_scale(d));
-    if constexpr (Kernel<F> && Modified<F>) similarity.rules().check(n_q, n_k, true);
+    if constexpr (Kernel<F> && Modified<F>) similarity.rules().check(n_q, n_k);
   } else {
     check_equal("size of the memory", similarity.size(), "an empty one", 0);
     if (options.scale) fail_argument("scale: it belongs to the memory; construct the memory with it");

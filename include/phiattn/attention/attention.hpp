@@ -100,14 +100,27 @@ AttentionStatus attention(const K& kernel, const Input<typename K::Scalar>& q,
   return status;
 }
 
-/// The matrix of weights sim(q_i, k_j) / sum_j' sim(q_i, k_j') itself, (n_q, n_k): attention to the unit vectors.
-/// Cost: that of attention with dv = n_k.
+/// The matrix of weights sim(q_i, k_j) / sum_j' sim(q_i, k_j') itself, (n_q, n_k).
+/// Cost: of a kernel 2 n_q n_k d flops; of a feature map that of attention to the unit vectors, dv = n_k.
 template <detail::Tagged F>
 Matrix<typename F::Scalar> attention_weights(const F& similarity, const Input<typename F::Scalar>& q,
                                              const KeyInput<typename F::Scalar>& k,
                                              const AttentionOptions& options = {}) {
   using S = typename F::Scalar;
-  return attention(similarity, q, k, Matrix<S>::Identity(k.rows(), k.rows()), options);
+  if constexpr (Kernel<F>) {
+    const Matrix<S> nothing(k.rows(), 0);
+    detail::check_call(similarity, q, k, nothing, options);
+    Matrix<S> weights(q.rows(), k.rows());
+    const detail::Sight sight(options, q.rows(), k.rows());
+    detail::in_tiles<S>(
+        detail::KernelRef<S>::of(similarity), similarity.default_scale(q.cols()), detail::kScaleOnQueries<F>,
+        q.rows(), {k, detail::InputView<S>(nothing), k.log_weights()},
+        sight.mask(detail::has_whole_mask(similarity)), options,
+        [&](const auto& tiled, S factor) { tiled.weigh(q, factor, detail::sink_of(similarity), weights); });
+    return weights;
+  } else {
+    return attention(similarity, q, k, Matrix<S>::Identity(k.rows(), k.rows()), options);
+  }
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI

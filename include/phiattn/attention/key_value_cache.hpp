@@ -59,18 +59,18 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
   }
 
   void append_block(const Tokens<S>& tokens) {
-    check_rules(0, tokens);
+    check_rules({}, tokens);
     push(tokens);
   }
 
   AttentionStatus read_block(const Queries<S>& queries, const RowSums<S>& out) const {
-    check_rules(queries.first + queries.size(), {});
+    check_rules(queries, {});
     attend(queries, AllKeys(), out);
     return {};
   }
 
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
-    check_rules(queries.first + queries.size(), tokens);
+    check_rules(queries, tokens);
     if constexpr (detail::Modified<K>) {
       if (kernel_.rules().prefix.value_or(0) > queries.first) {
         detail::fail_argument(
@@ -117,8 +117,11 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
 
  private:
   /// Matrices and lists of modifiers must reach as far as the cache does.
-  void check_rules(Index rows, const Tokens<S>& tokens) const {
-    if constexpr (detail::Modified<K>) kernel_.rules().check(rows, size() + tokens.size(), false);
+  void check_rules(const Queries<S>& queries, const Tokens<S>& tokens) const {
+    if constexpr (detail::Modified<K>) {
+      kernel_.rules().check({queries.first, queries.first + queries.size()},
+                            {tokens.first, tokens.first + tokens.size()});
+    }
   }
 
   /// Positions are kept where a modifier asks for them and they are not just counted.

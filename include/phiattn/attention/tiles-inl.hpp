@@ -30,18 +30,43 @@ struct TiledAttention<S>::Tile {
   RowSums<S> out;
   Rows<S> tokens, values, weights;
   S* tile_log_scale;
-  std::uint8_t* hidden;  // (rows, keys), where masks go key by key
+  KeyRange* here;             // the keys of the tile at hand that a row sees
+  Rows<std::uint8_t> hidden;  // those among them that it does not, where masks go key by key
 
   Index query(Index t) const { return first + t / heads; }
-  /// Of the n_k keys from first_key on.
-  KeyRange keys(Index t, Index first_key, Index n_k) const {
-    const Index end = std::clamp<Index>(seen[t].end - first_key, 0, n_k);
-    return {std::clamp<Index>(seen[t].begin - first_key, 0, end), end};
+
+  /// The keys that any of the rows [t, t + n) sees.
+  KeyRange any(Index t, Index n) const {
+    KeyRange any{0, 0};
+    for (Index r = t; r < t + n; ++r) {
+      if (here[r].begin == here[r].end) continue;
+      any = any.end == 0 ? here[r]
+                         : KeyRange{(std::min)(any.begin, here[r].begin), (std::max)(any.end, here[r].end)};
+    }
+    return any;
+  }
+
+  /// Calls take(begin, n) for each run of keys that row t sees.
+  template <class Take>
+  void in_runs(Index t, const Take& take) const {
+    const std::uint8_t* const hides = hidden.data ? hidden.row(t) : nullptr;
+    for (Index begin = here[t].begin, end; begin < here[t].end; begin = end) {
+      for (end = begin + 1; hides && end < here[t].end && hides[end] == hides[begin];) ++end;
+      if (!hides) end = here[t].end;
+      if (!hides || hides[begin] == 0) take(begin, end - begin);
+    }
   }
 };
 
 template <class S>
 void TiledAttention<S>::attend(const Queries<S>& queries, const RowSums<S>& out) const {
+  attend(queries, out, [](const Tile&, Index) {});
+}
+
+/// Calls take(tile, key) with each tile of keys when its weights are there, key being the first of them.
+template <class S>
+template <class Take>
+void TiledAttention<S>::attend(const Queries<S>& queries, const RowSums<S>& out, const Take& take) const {
   Workspace::Frame frame;
   const Index n_q = queries.rows(), all = keys_.k.rows(), n = (std::min)(tile_, all);
   auto* seen = frame.numbers<KeyRange>(n_q);
@@ -61,22 +86,36 @@ void TiledAttention<S>::attend(const Queries<S>& queries, const RowSums<S>& out)
                   frame.rows<S>(n, keys_.v.cols()),
                   frame.rows<S>(n_q, padded<S>(n)),
                   frame.numbers<S>(n_q),
-                  frame.numbers<std::uint8_t>(elementwise_ ? n_q * n : 0)};
+                  frame.numbers<KeyRange>(n_q),
+                  elementwise_ ? frame.rows<std::uint8_t>(n_q, n) : Rows<std::uint8_t>()};
   std::fill_n(tile.met, n_q, false);
   out.set_nothing();
   for (Index key = existing(any.begin, any.end), n_k; key < any.end; key = existing(key + n_k, any.end)) {
     n_k = (std::min)(tile_, any.end - key);
-    for (Index j = 1; keys_.padded && j < n_k; ++j) {
-      if (!exists(key + j)) n_k = j;
-    }
-    const Rows<S> room = tile.tokens.top(n_k);
-    if (keys_.factor != S(1)) keys_.k.load(key, keys_.factor, room);
-    const Rows<const S> tokens = keys_.factor != S(1) ? Rows<const S>(room) : keys_.k.rows_at(key, room);
-    take_tile(tile, tokens, keys_.v.rows_at(key, tile.values.top(n_k)), key);
+    if (!look(tile, n_k, key)) continue;
+    Rows<const S> tokens = load(keys_.k, key, keys_.factor, tile.tokens.top(n_k));
+    Rows<const S> values = load(keys_.v, key, S(1), tile.values.top(n_k));
+    take_tile(tile, tokens, values, key);
+    take(tile, key);
   }
   for (Index t = 0; kernel_.never_zero && t < n_q; ++t) {
     if (out.normaliser[t] == 0 && tile.met[t]) out.set_out_of_range(t);
   }
+}
+
+/// Rows from `first` on, where they lie if they can stay as they are. In place of one that does not exist, which weighs
+/// nothing, comes the first, which does: nothing is to depend on what it holds.
+template <class S>
+Rows<const S> TiledAttention<S>::load(const InputView<S>& x, Index first, S factor, Rows<S> room) const {
+  const Index last = first + room.rows;
+  Index gap = keys_.padded ? first : last;
+  while (gap < last && exists(gap)) ++gap;
+  if (gap == last && factor == S(1)) return x.rows_at(first, room);
+  x.load(first, factor, room);
+  for (; gap < last; ++gap) {
+    if (!exists(gap)) std::copy_n(room.row(0), room.cols, room.row(gap - first));
+  }
+  return room;
 }
 
 /// The run of keys that a query may see.
@@ -84,8 +123,8 @@ template <class S>
 KeyRange TiledAttention<S>::sight(Index query) const {
   const Index n_k = keys_.k.rows();
   const KeyRange seen = mask_.keys(query, n_k);
-  if (!kernel_.rules || keys_.places.irregular()) return seen;
-  const KeyRange of_rules = kernel_.rules->keys(keys_.places.query(query), n_k);
+  if (!kernel_.rules) return seen;
+  const KeyRange of_rules = kernel_.rules->keys(query, n_k, keys_.places);
   return {(std::max)(seen.begin, of_rules.begin), (std::min)(seen.end, of_rules.end)};
 }
 
@@ -118,138 +157,144 @@ AttentionStatus TiledAttention<S>::attend(const InputGroup<S>& q, S query_factor
   return results.finish();
 }
 
+/// Which of the keys [first_key, first_key + n_k) each row sees; whether any sees any.
 template <class S>
-void TiledAttention<S>::take_tile(const Tile& tile, Rows<const S> tokens, Rows<const S> values,
-                                  Index first_key) const {
-  const Index n_q = tile.queries.rows, n_k = tokens.rows;
-  bool whole = true;
-  Index diagonal = -n_q;  // row t sees the keys up to t + diagonal
-  for (Index t = 0; t < n_q; ++t) {
-    const KeyRange keys = tile.keys(t, first_key, n_k);
-    whole = whole && keys == KeyRange{0, n_k};
-    diagonal = (std::max)(diagonal, keys.end - 1 - t);
-    tile.met[t] |= !elementwise_ && keys.begin < keys.end;
-  }
-  if (elementwise_) {
-    if (!hide(tile, n_k, first_key)) return;
-    whole = false;
-  }
-  fill_similarities(tile, tokens, first_key, whole);
-  if (kernel_.rules) modify(tile, n_k, first_key);
-  if (kernel_.positive) {
-    take_positive(tile, n_k, first_key, whole);
-  } else {
-    for (Index t = 0; t < n_q; ++t) take_row(tile, t, n_k, first_key);
-  }
-  if (whole || all_finite<S>(values)) {
-    multiply_add<S>(tile.weights.left(n_k), values, tile.out.sums, whole ? kNoDiagonal : diagonal);
-    return;
-  }
-  // 0 times a non-finite value that the row does not see is NaN.
-  for (Index t = 0; t < n_q; ++t) {
-    const KeyRange keys = tile.keys(t, first_key, n_k);
-    if (!elementwise_) {
-      add_values(tile, t, values, keys);
-      continue;
-    }
-    const std::uint8_t* const hidden = tile.hidden + t * tile.values.rows;
-    for (Index begin = keys.begin, end; begin < keys.end; begin = end) {
-      for (end = begin + 1; end < keys.end && hidden[end] == hidden[begin];) ++end;
-      if (!hidden[begin]) add_values(tile, t, values, {begin, end});
-    }
-  }
-}
-
-/// The values of a run of keys that row t sees.
-template <class S>
-void TiledAttention<S>::add_values(const Tile& tile, Index t, Rows<const S> values, KeyRange keys) const {
-  const Index n = keys.end - keys.begin;
-  multiply_add<S>({tile.weights.row(t) + keys.begin, 1, n, n}, values.middle(keys.begin, n),
-                  tile.out.sums.middle(t, 1));
-}
-
-/// Finds out which keys masks hide one by one; whether any row sees any.
-template <class S>
-bool TiledAttention<S>::hide(const Tile& tile, Index n_k, Index first_key) const {
+bool TiledAttention<S>::look(const Tile& tile, Index n_k, Index first_key) const {
   bool any = false;
   for (Index t = 0; t < tile.queries.rows; ++t) {
-    const KeyRange keys = tile.keys(t, first_key, n_k);
-    std::uint8_t* const hidden = tile.hidden + t * tile.values.rows;
-    if (t % tile.heads != 0) {
-      std::copy_n(hidden - tile.values.rows, n_k, hidden);
-    } else {
-      std::fill_n(hidden, n_k, std::uint8_t{0});
-      kernel_.rules->hide(hidden + keys.begin, keys.end - keys.begin, tile.query(t), first_key + keys.begin,
-                          keys_.places);
+    const Index end = std::clamp<Index>(tile.seen[t].end - first_key, 0, n_k);
+    KeyRange keys{std::clamp<Index>(tile.seen[t].begin - first_key, 0, end), end};
+    const auto sees = [&](Index j) { return exists(first_key + j) && !(elementwise_ && tile.hidden(t, j)); };
+    if (elementwise_ && t % tile.heads != 0) {
+      std::copy_n(tile.hidden.row(t - 1), n_k, tile.hidden.row(t));
+    } else if (elementwise_) {
+      std::fill_n(tile.hidden.row(t), n_k, std::uint8_t{0});
+      kernel_.rules->hide(tile.hidden.row(t) + keys.begin, keys.end - keys.begin, tile.query(t),
+                          first_key + keys.begin, keys_.places);
     }
-    const bool sees = std::find(hidden + keys.begin, hidden + keys.end, 0) != hidden + keys.end;
-    tile.met[t] |= sees;
-    any |= sees;
+    while (keys.begin < keys.end && !sees(keys.begin)) ++keys.begin;
+    while (keys.begin < keys.end && !sees(keys.end - 1)) --keys.end;
+    tile.here[t] = keys;
+    tile.met[t] |= keys.begin < keys.end;
+    any |= keys.begin < keys.end;
   }
   return any;
 }
 
-/// Caps and biases the scores that a row sees.
 template <class S>
-void TiledAttention<S>::modify(const Tile& tile, Index n_k, Index first_key) const {
-  for (Index t = 0; t < tile.queries.rows; ++t) {
-    const KeyRange keys = tile.keys(t, first_key, n_k);
-    if (keys.begin == keys.end) continue;
-    kernel_.rules->apply(tile.weights.row(t) + keys.begin, keys.end - keys.begin, tile.query(t),
-                         first_key + keys.begin, keys_.places);
+void TiledAttention<S>::take_tile(const Tile& tile, Rows<const S> tokens, Rows<const S> values,
+                                  Index first_key) const {
+  const Index n_q = tile.queries.rows;
+  const KeyRange all{0, tokens.rows};
+  const bool whole = !elementwise_ && std::count(tile.here, tile.here + n_q, all) == n_q;
+  // 0 times a non-finite value that a row does not see is NaN.
+  const bool finite = whole || all_finite<S>(values);
+  const Index step = whole ? n_q : kTileStep;
+  for (Index t = 0; t < n_q; t += step) {
+    const Index n = (std::min)(step, n_q - t);
+    const KeyRange any = whole ? all : tile.any(t, n);
+    if (any.begin < any.end) take_rows(tile, t, n, any, tokens, values, first_key, finite);
   }
 }
 
-/// A key that a row does not see must not sway a signed kernel's log-scale; for the others it is only waste.
+/// The rows [t, t + n), over the keys that any of them sees.
 template <class S>
-void TiledAttention<S>::fill_similarities(const Tile& tile, Rows<const S> tokens, Index first_key,
-                                          bool whole) const {
-  const Index n_q = tile.queries.rows, n_k = tokens.rows;
-  const Index together = whole ? n_q : kernel_.positive ? kTileStep : 1;
-  for (Index t = 0; t < n_q; t += together) {
-    const Index rows = (std::min)(together, n_q - t);
-    KeyRange any{n_k, 0};
-    for (Index r = t; r < t + rows; ++r) {
-      const KeyRange keys = tile.keys(r, first_key, n_k);
-      if (keys.begin < keys.end) any = {(std::min)(any.begin, keys.begin), (std::max)(any.end, keys.end)};
+void TiledAttention<S>::take_rows(const Tile& tile, Index t, Index n, const KeyRange& any,
+                                  Rows<const S> tokens, Rows<const S> values, Index first_key,
+                                  bool finite) const {
+  const Index n_k = any.end - any.begin;
+  const Rows<S> weights(tile.weights.row(t) + any.begin, n, n_k, tile.weights.stride);
+  const bool alike = !elementwise_ && std::count(tile.here + t, tile.here + t + n, any) == n;
+  // A key that a row does not see must not sway a signed kernel's log-scale; for the others it is only waste.
+  if (kernel_.positive || alike) {
+    kernel_.fill(kernel_.kernel, tile.queries.middle(t, n), tokens.middle(any.begin, n_k), weights,
+                 tile.tile_log_scale + t);
+  } else {
+    for (Index r = t; r < t + n; ++r) fill_signed_row(tile, r, tokens);
+  }
+  if (kernel_.positive) {
+    for (Index r = t; r < t + n; ++r) {
+      add_biases(tile, r, first_key);
+      hide(tile, r, any, -std::numeric_limits<S>::infinity());
     }
-    const Index cols = any.end - any.begin;
-    if (cols <= 0) continue;
-    kernel_.fill(kernel_.kernel, tile.queries.middle(t, rows), tokens.middle(any.begin, cols),
-                 {tile.weights.row(t) + any.begin, rows, cols, tile.weights.stride}, tile.tile_log_scale + t);
-  }
-}
-
-template <class S>
-void TiledAttention<S>::take_positive(const Tile& tile, Index n_k, Index first_key, bool whole) const {
-  const Index n_q = tile.queries.rows, cols = padded<S>(n_k);  // rows of whole packets
-  for (Index t = 0; keys_.log_weights && t < n_q; ++t) {
-    Eigen::Map<RowVector<S>>(tile.weights.row(t), n_k) +=
-        Eigen::Map<const RowVector<S>>(keys_.log_weights + first_key, n_k);
-  }
-  constexpr S kNone = -std::numeric_limits<S>::infinity();
-  if (!whole || cols > n_k) {
-    for (Index t = 0; t < n_q; ++t) {
-      const KeyRange keys = tile.keys(t, first_key, n_k);
-      S* row = tile.weights.row(t);
-      std::fill(row, row + keys.begin, kNone);
-      std::fill(row + keys.end, row + cols, kNone);
-      for (Index j = keys.begin; elementwise_ && j < keys.end; ++j) {
-        if (tile.hidden[t * tile.values.rows + j]) row[j] = kNone;
-      }
+    // Rows of whole packets.
+    const Index begin = any.begin / kPacket<S> * kPacket<S>;
+    in_steps<4>(n, 1, [&]<int N>(Index r) { take_positive<N>(tile, t + r, begin, any.end); });
+  } else {
+    for (Index r = t; r < t + n; ++r) {
+      hide(tile, r, any, S(0));
+      take_signed(tile, r, first_key);
     }
   }
-  in_steps<4>(n_q, 1, [&]<int N>(Index t) { take_rows<N>(tile, t, n_k); });
+  if (finite) {
+    Index diagonal = -n;  // row t + i sees the keys up to any.begin + i + diagonal
+    for (Index i = 0; i < n; ++i) diagonal = (std::max)(diagonal, tile.here[t + i].end - 1 - any.begin - i);
+    multiply_add<S>(weights, values.middle(any.begin, n_k), tile.out.sums.middle(t, n),
+                    alike ? kNoDiagonal : diagonal);
+    return;
+  }
+  for (Index r = t; r < t + n; ++r) {
+    tile.in_runs(r, [&](Index begin, Index count) {
+      multiply_add<S>({tile.weights.row(r) + begin, 1, count, count}, values.middle(begin, count),
+                      tile.out.sums.middle(r, 1));
+    });
+  }
 }
 
-/// Turns log-similarities of N rows with n_k keys into weights relative to their log-scales.
+/// What comes onto the scores of row t: its kernel's modifiers, and log-weights.
+template <class S>
+void TiledAttention<S>::add_biases(const Tile& tile, Index t, Index first_key) const {
+  const Index begin = tile.here[t].begin, n = tile.here[t].end - begin;
+  if (n == 0) return;
+  S* const scores = tile.weights.row(t) + begin;
+  if (kernel_.rules) kernel_.rules->apply(scores, n, tile.query(t), first_key + begin, keys_.places);
+  if (keys_.log_weights) {
+    Eigen::Map<RowVector<S>>(scores, n) +=
+        Eigen::Map<const RowVector<S>>(keys_.log_weights + first_key + begin, n);
+  }
+}
+
+/// Similarities of row t of a signed kernel with just the keys that it sees, as if these came in one go.
+template <class S>
+void TiledAttention<S>::fill_signed_row(const Tile& tile, Index t, Rows<const S> tokens) const {
+  S* const row = tile.weights.row(t);
+  S& scale = tile.tile_log_scale[t];
+  tile.in_runs(t, [&](Index begin, Index n) {
+    S of_run = 0;
+    kernel_.fill(kernel_.kernel, tile.queries.middle(t, 1), tokens.middle(begin, n), {row + begin, 1, n, n},
+                 &of_run);
+    const Index before = begin - tile.here[t].begin;
+    if (before == 0) scale = of_run;
+    const S top = (std::max)(scale, of_run);
+    Eigen::Map<RowVector<S>>(row + tile.here[t].begin, before) *= flushed_exp(scale - top);
+    Eigen::Map<RowVector<S>>(row + begin, n) *= flushed_exp(of_run - top);
+    std::fill_n(row + begin + n, tile.here[t].end - begin - n, S(0));
+    scale = top;
+  });
+}
+
+/// What row t does not see of `any`, to both sides up to whole packets, is `nothing`.
+template <class S>
+void TiledAttention<S>::hide(const Tile& tile, Index t, const KeyRange& any, S nothing) const {
+  S* const row = tile.weights.row(t);
+  const KeyRange keys = tile.here[t];
+  const Index begin = any.begin / kPacket<S> * kPacket<S>;
+  std::fill(row + begin, row + (keys.begin < keys.end ? keys.begin : begin), nothing);
+  std::fill(row + (keys.begin < keys.end ? keys.end : begin), row + begin + padded<S>(any.end - begin),
+            nothing);
+  for (Index j = keys.begin; elementwise_ && j < keys.end; ++j) {
+    if (tile.hidden(t, j)) row[j] = nothing;
+  }
+}
+
+/// Turns log-similarities of N rows with the keys [begin, end) into weights relative to their log-scales.
 template <class S>
 template <int N>
-void TiledAttention<S>::take_rows(const Tile& tile, Index t, Index n_k) const {
+void TiledAttention<S>::take_positive(const Tile& tile, Index t, Index begin, Index end) const {
   using P = Packet<S>;
   // Stores of packets may alias whatever lies in memory: strides are better kept in registers.
-  const Index cols = padded<S>(n_k), stride = tile.weights.stride;
-  S* const rows = tile.weights.row(t);
+  const Index cols = padded<S>(end - begin), stride = tile.weights.stride;
+  S* const rows = tile.weights.row(t) + begin;
   P top[std::size_t{N}], sum[std::size_t{N}];
   unroll<N>([&](auto r) PHIATTN_INLINE {
     top[r] = pset1<P>(kNothing<S>);
@@ -276,17 +321,13 @@ void TiledAttention<S>::take_rows(const Tile& tile, Index t, Index n_k) const {
 
 /// Turns similarities of row t of a signed kernel with the keys that it sees into weights relative to its log-scale.
 template <class S>
-void TiledAttention<S>::take_row(const Tile& tile, Index t, Index n_k, Index first_key) const {
-  const KeyRange keys = tile.keys(t, first_key, n_k);
-  S* const all = tile.weights.row(t);
-  std::fill(all, all + keys.begin, S(0));
-  std::fill(all + keys.end, all + n_k, S(0));
-  const Index n = keys.end - keys.begin;
+void TiledAttention<S>::take_signed(const Tile& tile, Index t, Index first_key) const {
+  const Index begin = tile.here[t].begin, n = tile.here[t].end - begin;
   if (n == 0) return;
-  Eigen::Map<RowVector<S>> row(all + keys.begin, n);
+  Eigen::Map<RowVector<S>> row(tile.weights.row(t) + begin, n);
   S tile_scale = tile.tile_log_scale[t];
   if (keys_.log_weights) {
-    const Eigen::Map<const RowVector<S>> log_weights(keys_.log_weights + first_key + keys.begin, n);
+    const Eigen::Map<const RowVector<S>> log_weights(keys_.log_weights + first_key + begin, n);
     const S heaviest = log_weights.maxCoeff();
     row.array() *= (log_weights.array() - heaviest).unaryExpr(FlushedExp<S>{});
     tile_scale += heaviest;
@@ -294,6 +335,35 @@ void TiledAttention<S>::take_row(const Tile& tile, Index t, Index n_k, Index fir
   raise(tile.out, t, tile_scale);
   row *= flushed_exp(tile_scale - tile.out.log_scale[t]);
   tile.out.normaliser[t] += row.sum();
+}
+
+template <class S>
+void TiledAttention<S>::weigh(const InputView<S>& q, S query_factor, std::optional<S> sink,
+                              Rows<S> out) const {
+  const FloatEnvironment environment;
+  out.eigen().setZero();
+  TiledAttention in_one = *this;
+  in_one.tile_ = (std::max)(keys_.k.rows(), Index{1});
+  for (Index first = 0; first < q.rows(); first += kTileStep) {
+    Workspace::Frame frame;
+    const Rows<S> queries = frame.rows<S>((std::min)(kTileStep, q.rows() - first), q.cols());
+    q.load(first, query_factor, queries);
+    const auto sums = RowSums<S>::of(frame, queries.rows, keys_.v.cols());
+    in_one.attend({queries, first}, sums, [&](const Tile& tile, Index key) {
+      for (Index t = 0; t < queries.rows; ++t) {
+        tile.in_runs(t, [&](Index begin, Index n) {
+          std::copy_n(tile.weights.row(t) + begin, n, out.row(first + t) + key + begin);
+        });
+      }
+    });
+    for (Index t = 0; t < queries.rows; ++t) {
+      if (sums.is_nothing(t)) continue;
+      const S scale = sums.log_scale[t];
+      if (sink) join_sink(sums.middle(t, 1), *sink);
+      Eigen::Map<RowVector<S>>(out.row(first + t), out.cols) *=
+          flushed_exp(scale - sums.log_scale[t]) / sums.normaliser[t];
+    }
+  }
 }
 
 template <class S>

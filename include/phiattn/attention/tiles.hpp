@@ -10,6 +10,8 @@
 #include <phiattn/core/input.hpp>
 #include <phiattn/masks/mask.hpp>
 
+#include <optional>
+
 namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// Keys, values and their weights as they lie in memory, and what makes keys the vectors that the kernel sees. One of
@@ -43,21 +45,29 @@ class TiledAttention {
   /// All of q, a tile after the other.
   AttentionStatus attend(const InputGroup<S>& q, S query_factor, RowResults<S> results) const;
 
+  /// out (n_q, n_k) <- the weights themselves. Works on all keys at a time, of values without columns.
+  /// @param sink  as of RowResults
+  void weigh(const InputView<S>& q, S query_factor, std::optional<S> sink, Rows<S> out) const;
+
  private:
   struct Tile;
 
+  template <class Take>
+  void attend(const Queries<S>& queries, const RowSums<S>& out, const Take& take) const;
   KeyRange sight(Index query) const;
   bool exists(Index key) const;
   Index existing(Index first, Index end) const;
-  bool hide(const Tile& tile, Index n_k, Index first_key) const;
-  void modify(const Tile& tile, Index n_k, Index first_key) const;
+  Rows<const S> load(const InputView<S>& x, Index first, S factor, Rows<S> room) const;
+  bool look(const Tile& tile, Index n_k, Index first_key) const;
   void take_tile(const Tile& tile, Rows<const S> tokens, Rows<const S> values, Index first_key) const;
-  void fill_similarities(const Tile& tile, Rows<const S> tokens, Index first_key, bool whole) const;
-  void take_positive(const Tile& tile, Index n_k, Index first_key, bool whole) const;
-  void add_values(const Tile& tile, Index t, Rows<const S> values, KeyRange keys) const;
+  void take_rows(const Tile& tile, Index t, Index n, const KeyRange& any, Rows<const S> tokens,
+                 Rows<const S> values, Index first_key, bool finite) const;
+  void add_biases(const Tile& tile, Index t, Index first_key) const;
+  void fill_signed_row(const Tile& tile, Index t, Rows<const S> tokens) const;
+  void hide(const Tile& tile, Index t, const KeyRange& any, S nothing) const;
   template <int N>
-  void take_rows(const Tile& tile, Index t, Index n_k) const;
-  void take_row(const Tile& tile, Index t, Index n_k, Index first_key) const;
+  void take_positive(const Tile& tile, Index t, Index begin, Index end) const;
+  void take_signed(const Tile& tile, Index t, Index first_key) const;
   static void raise(const RowSums<S>& out, Index t, S log_scale);
 
   KernelRef<S> kernel_;

@@ -52,24 +52,26 @@ class ModifiedKernel {
 
 /// The kernel with its scores modified: with(softmax, Alibi{0.25}, SoftCap{30}, SlidingWindow{128, 0}), see
 /// masks/modifiers.hpp. A lambda of (query position, key position) is a mask if it returns bool, else a bias. Signed kernels
-/// take SlidingWindow and PrefixCausal.
+/// take masks.
 /// @throws std::invalid_argument  on options out of range
 template <Kernel K, class... M>
 ModifiedKernel<K> with(K kernel, const M&... modifiers) {
   static_assert((detail::Modifier<M, typename K::Scalar> && ...),
                 "phiattn: with() takes the modifiers of masks/modifiers.hpp and functions of two positions");
-  static_assert(
-      LogKernel<K> || (detail::RunMask<M> && ...),
-      "phiattn: of a signed kernel there are no scores to modify: SlidingWindow and PrefixCausal only");
+  static_assert(LogKernel<K> || (detail::MaskModifier<M> && ...),
+                "phiattn: SoftCap, Bias, Alibi, Forgetting, Sink and functions that return a number change "
+                "the logarithm of a "
+                "similarity: of a signed kernel there is none; it takes masks");
   return ModifiedKernel<K>(std::move(kernel), {}, modifiers...);
 }
 template <Kernel K, class... M>
 ModifiedKernel<K> with(const ModifiedKernel<K>& kernel, const M&... modifiers) {
   static_assert((detail::Modifier<M, typename K::Scalar> && ...),
                 "phiattn: with() takes the modifiers of masks/modifiers.hpp and functions of two positions");
-  static_assert(
-      LogKernel<K> || (detail::RunMask<M> && ...),
-      "phiattn: of a signed kernel there are no scores to modify: SlidingWindow and PrefixCausal only");
+  static_assert(LogKernel<K> || (detail::MaskModifier<M> && ...),
+                "phiattn: SoftCap, Bias, Alibi, Forgetting, Sink and functions that return a number change "
+                "the logarithm of a "
+                "similarity: of a signed kernel there is none; it takes masks");
   return ModifiedKernel<K>(kernel.kernel(), kernel.rules(), modifiers...);
 }
 template <FeatureMap F, class... M>

@@ -94,6 +94,8 @@ struct Sink {
 /// and the mask must be large enough for all of them.
 class BooleanMask {
  public:
+  static constexpr bool kMask = true;
+
   template <class D>
   explicit BooleanMask(const Eigen::DenseBase<D>& sees)
       : sees_(std::make_shared<const Flags>(
@@ -118,6 +120,7 @@ class Bias {
 
   template <class S>
   void add_to(detail::ScoreRules<S>& rules) const {
+    rules.biases_hide |= (bias_->array() == -std::numeric_limits<double>::infinity()).any();
     if constexpr (std::same_as<S, double>) {
       rules.biases.push_back(bias_);
     } else {
@@ -132,6 +135,8 @@ class Bias {
 /// A query sees the keys of its own document: that of the key at its position. One id a key, in any order.
 class Documents {
  public:
+  static constexpr bool kMask = true;
+
   template <std::ranges::input_range R>
   requires std::integral<std::ranges::range_value_t<R>>
   explicit Documents(const R& ids) {
@@ -142,7 +147,9 @@ class Documents {
     Index j = 0;
     for (const auto id : ids) {
       runs->ids(j) = static_cast<Index>(id);
-      of_id.try_emplace(static_cast<Index>(id), j, j).first->second.second = j + 1;
+      Index& end = of_id.try_emplace(static_cast<Index>(id), j, j).first->second.second;
+      runs->scattered |= end != j;
+      end = j + 1;
       ++j;
     }
     runs->begin.resize(n);
@@ -203,10 +210,12 @@ concept ScoreFunction = std::regular_invocable<const M&, Index, Index> &&
 template <class M, class S>
 concept Modifier = NamedModifier<M, S> || ScoreFunction<M>;
 
+/// Says which keys are seen, and touches no score: a signed kernel's too.
 template <class M>
-concept RunMask = requires {
+concept MaskModifier = requires {
   requires M::kMask;
-};
+}
+|| (ScoreFunction<M> && std::same_as<std::invoke_result_t<const M&, Index, Index>, bool>);
 
 template <class S, class M>
 void add_modifier(ScoreRules<S>& rules, const M& modifier) {

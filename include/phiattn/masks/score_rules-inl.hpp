@@ -9,46 +9,87 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
 template <class S>
-KeyRange ScoreRules<S>::keys(Index position, Index n_k) const {
+KeyRange ScoreRules<S>::keys(Index row, Index n_k, const Places& places) const {
+  KeyRange seen{0, n_k};
+  const auto keep = [&](Index begin, Index end) {
+    seen.end = std::clamp<Index>(end, 0, seen.end);
+    seen.begin = std::clamp<Index>(begin, seen.begin, seen.end);
+  };
+  if (places.of_keys && !places.of_queries) return seen;  // in any order
   // Far away is far away: sums with the largest of indices would leave their range.
-  const auto away = [](Index distance) { return (std::min)(distance, Index{1} << 62); };
-  position = std::clamp(position, -(Index{1} << 61), Index{1} << 61);
-  Index begin = 0, end = n_k;
-  if (prefix) end = std::clamp<Index>((std::max)(away(*prefix), position + 1), 0, n_k);
-  if (right) end = std::clamp<Index>(position + 1 + away(*right), 0, end);
-  if (left) begin = std::clamp<Index>(position - away(*left), 0, end);
+  constexpr Index kFar = Index{1} << 61;
+  const Index position = std::clamp(places.query(row), -kFar, kFar);
+  const Index beside = std::clamp(places.query_row(row), -kFar, kFar);
+  // Keys that do not exist have the position of the next that does.
+  const auto first_at = [&](Index at) {
+    return places.of_keys ? std::lower_bound(places.of_keys, places.of_keys + n_k, at) - places.of_keys : at;
+  };
+  if (prefix) keep(0, (std::max)((std::min)(*prefix, kFar), beside + 1));
+  if (right) keep(0, first_at(position + 1 + (std::min)(*right, kFar)));
+  if (left) keep(first_at(position - (std::min)(*left, kFar)), n_k);
   for (const auto& runs : documents) {
-    if (position < 0 || position >= runs->ids.size()) return {0, 0};
-    begin = (std::max)(begin, runs->begin(position));
-    end = (std::min)(end, runs->end(position));
+    if (beside < 0 || beside >= runs->ids.size()) return {0, 0};
+    keep(runs->begin(beside), runs->end(beside));
   }
-  return {(std::min)(begin, end), end};
+  return seen;
 }
 
 template <class S>
-void ScoreRules<S>::check(Index n_q, Index n_k, bool exactly) const {
-  const auto fits = [exactly](const char* what, Index came, const char* reference, Index due) {
-    if (exactly) {
-      check_equal(what, came, reference, due);
-    } else {
-      check_at_least(what, came, due);
-    }
-  };
+void ScoreRules<S>::check(Index n_q, Index n_k) const {
   for (const auto& bias : biases) {
-    fits("rows of Bias", bias->rows(), "rows of q", n_q);
-    fits("columns of Bias", bias->cols(), "rows of k", n_k);
+    check_equal("rows of Bias", bias->rows(), "rows of q", n_q);
+    check_equal("columns of Bias", bias->cols(), "rows of k", n_k);
   }
   for (const auto& mask : masks) {
-    fits("rows of BooleanMask", mask->rows(), "rows of q", n_q);
-    fits("columns of BooleanMask", mask->cols(), "rows of k", n_k);
+    check_equal("rows of BooleanMask", mask->rows(), "rows of q", n_q);
+    check_equal("columns of BooleanMask", mask->cols(), "rows of k", n_k);
   }
-  for (const auto& runs : documents) fits("size of Documents", runs->ids.size(), "rows of k", n_k);
-  for (const auto& decay : decays) fits("size of log_decay of Forgetting", decay->size(), "rows of k", n_k);
+  for (const auto& runs : documents) check_equal("size of Documents", runs->ids.size(), "rows of k", n_k);
+  for (const auto& decay : decays) {
+    check_equal("size of log_decay of Forgetting", decay->size(), "rows of k", n_k);
+  }
+}
+
+template <class S>
+void ScoreRules<S>::check(KeyRange queries, KeyRange keys) const {
+  const auto reach = [](const char* what, Index size, const char* of_what, const KeyRange& positions) {
+    if (positions.begin >= positions.end) return;
+    check_at_least((std::string("position of ") + of_what + ", for " + what).c_str(), positions.begin, 0);
+    check_at_least(what, size, positions.end);
+  };
+  for (const auto& bias : biases) {
+    reach("rows of Bias", bias->rows(), "a query", queries);
+    reach("columns of Bias", bias->cols(), "a key", keys);
+  }
+  for (const auto& mask : masks) {
+    reach("rows of BooleanMask", mask->rows(), "a query", queries);
+    reach("columns of BooleanMask", mask->cols(), "a key", keys);
+  }
+  for (const auto& runs : documents) reach("size of Documents", runs->ids.size(), "a key", keys);
+  for (const auto& decay : decays) reach("size of log_decay of Forgetting", decay->size(), "a key", keys);
+}
+
+template <class S>
+ScoreRules<S> ScoreRules<S>::of_existing(const S* log_weights, Index n_k) const {
+  ScoreRules rules = *this;
+  for (auto& decay : rules.decays) {
+    Vector<double> sums = *decay;
+    double gone = 0;
+    for (Index j = 0; j < n_k; ++j) {
+      const bool missing = log_weights[j] == -std::numeric_limits<S>::infinity();
+      if (missing) gone += (*decay)(j) - (j > 0 ? (*decay)(j - 1) : 0);
+      sums(j) -= gone;
+    }
+    decay = std::make_shared<const Vector<double>>(std::move(sums));
+  }
+  return rules;
 }
 
 template <class S>
@@ -64,11 +105,25 @@ void ScoreRules<S>::apply(S* scores, Index n, Index row, Index key, const Places
       x -= slope * Eigen::Array<S, 1, Eigen::Dynamic>::LinSpaced(n, first, last).abs();
     }
   }
-  for (const auto& bias : biases) x += bias->row(row).segment(key, n).array();
+  const bool counted = places.of_queries || !places.of_keys;
+  for (const auto& bias : biases) {
+    if (counted) {
+      x += bias->row(row).segment(key, n).array();
+    } else {
+      for (Index j = 0; j < n; ++j) x(j) += (*bias)(row, places.key_row(key + j));
+    }
+  }
   for (const auto& decay : decays) {
-    // A query beyond the last key stands beside it.
-    const Index at = std::clamp<Index>(row + places.offset, 0, decay->size() - 1);
-    x -= (decay->segment(key, n).transpose().array() - (*decay)(at)).abs().template cast<S>();
+    // A query beyond the last key stands beside it; one before the first has every gate ahead.
+    const Index at = (std::min)(places.query_row(row), decay->size() - 1);
+    const double here = at < 0 ? 0 : (*decay)(at);
+    if (counted) {
+      x -= (decay->segment(key, n).transpose().array() - here).abs().template cast<S>();
+    } else {
+      for (Index j = 0; j < n; ++j) {
+        x(j) -= static_cast<S>(std::abs((*decay)(places.key_row(key + j)) - here));
+      }
+    }
   }
   for (const auto& bias : bias_functions) {
     for (Index j = 0; j < n; ++j) x(j) += (*bias)(position, places.key(key + j));
@@ -82,21 +137,23 @@ void ScoreRules<S>::hide(std::uint8_t* hidden, Index n, Index row, Index key, co
   const auto where = [&](const auto& hides) {
     for (Index j = 0; j < n; ++j) hidden[j] |= std::uint8_t{hides(j)};
   };
-  for (const auto& bias : biases) where([&](Index j) { return (*bias)(row, key + j) == kNone; });
+  for (const auto& bias : biases) {
+    if (biases_hide) where([&](Index j) { return (*bias)(row, places.key_row(key + j)) == kNone; });
+  }
   for (const auto& bias : bias_functions) {
     where([&](Index j) { return (*bias)(position, places.key(key + j)) == kNone; });
   }
-  for (const auto& mask : masks) where([&](Index j) { return (*mask)(row, key + j) == 0; });
+  for (const auto& mask : masks) where([&](Index j) { return (*mask)(row, places.key_row(key + j)) == 0; });
   for (const auto& runs : documents) {
     const Vector<Index>& ids = runs->ids;
-    const Index at = row + places.offset;
+    const Index at = places.query_row(row);
     const bool outside = at < 0 || at >= ids.size();
-    where([&](Index j) { return outside || ids(at) != ids(key + j); });
+    where([&](Index j) { return outside || ids(at) != ids(places.key_row(key + j)); });
   }
   for (const auto& sees : mask_functions) {
     where([&](Index j) { return !(*sees)(position, places.key(key + j)); });
   }
-  if (!places.irregular()) return;
+  if (!places.of_keys || places.of_queries) return;  // a run of keys says it
   where([&](Index j) {
     const Index away = position - places.key(key + j);
     const bool ahead = prefix && away < 0 && places.key(key + j) >= *prefix;

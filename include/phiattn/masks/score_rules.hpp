@@ -7,6 +7,7 @@
 #include <phiattn/core/rows.hpp>
 #include <phiattn/masks/mask.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,8 +16,9 @@
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
-/// Where queries and keys stand. Rows are numbered as they were given, and that is how matrices are indexed; positions are
-/// what distances are taken of: row + offset and the key's number, unless there are tables of them.
+/// Where queries and keys stand. Rows are numbered as they were given, and that is how matrices and lists are indexed;
+/// positions are what distances are taken of: row + offset and the key's number, unless there are tables of them. A memory,
+/// where keys may come in any order, has a table of keys alone, and indexes by positions.
 struct Places {
   Index offset = 0;                   // position of query 0
   const Index* of_queries = nullptr;  // (n_q), or none
@@ -24,12 +26,14 @@ struct Places {
 
   Index query(Index row) const { return of_queries ? of_queries[row] : row + offset; }
   Index key(Index j) const { return of_keys ? of_keys[j] : j; }
-  bool irregular() const { return of_queries || of_keys; }
+  Index query_row(Index row) const { return row + offset; }
+  Index key_row(Index j) const { return of_queries ? j : key(j); }
 };
 
 /// The document of every key, and from where to where its keys are.
 struct DocumentRuns {
   Vector<Index> ids, begin, end;
+  bool scattered = false;  // whether there are others' among them
 
   friend bool operator==(const DocumentRuns& a, const DocumentRuns& b) {
     return a.ids.size() == b.ids.size() && a.ids == b.ids;
@@ -46,6 +50,7 @@ struct ScoreRules {
   std::optional<S> cap;
   S slope = 0;
   Shared<Matrix<S>> biases;
+  bool biases_hide = false;       // whether one is -inf
   Shared<Vector<double>> decays;  // cumulative, see Forgetting
   Shared<std::function<S(Index, Index)>> bias_functions;
 
@@ -58,16 +63,22 @@ struct ScoreRules {
 
   /// Whether a run of keys does not say all that a row sees.
   bool is_elementwise(const Places& places) const {
-    return !(masks.empty() && documents.empty() && mask_functions.empty() && biases.empty() &&
-             bias_functions.empty()) ||
-           (places.irregular() && (left || right || prefix));
+    const auto scattered = [](const auto& runs) { return runs->scattered; };
+    return biases_hide || !(masks.empty() && mask_functions.empty() && bias_functions.empty()) ||
+           std::any_of(documents.begin(), documents.end(), scattered) ||
+           (places.of_keys && !places.of_queries && (left || right || prefix || !documents.empty()));
   }
 
-  /// The run of keys that a query at a regular position can see.
-  KeyRange keys(Index position, Index n_k) const;
+  /// The run of keys that query `row` can see.
+  KeyRange keys(Index row, Index n_k, const Places& places) const;
 
-  /// Throws if a matrix or list does not fit a call of n_q queries and n_k keys, or a cache that has grown to that.
-  void check(Index n_q, Index n_k, bool exactly) const;
+  /// Throws if a matrix or list does not fit a call of n_q queries and n_k keys.
+  void check(Index n_q, Index n_k) const;
+  /// The same for queries and keys of a cache, at positions from the first on.
+  void check(KeyRange queries, KeyRange keys) const;
+
+  /// The same for n_k keys of which those of log-weight -inf do not exist: nothing is forgotten at them.
+  ScoreRules of_existing(const S* log_weights, Index n_k) const;
 
   /// scores (n) of query `row` with the keys from `key` on: capped, and with all biases.
   void apply(S* scores, Index n, Index row, Index key, const Places& places) const;
