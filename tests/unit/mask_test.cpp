@@ -1,5 +1,6 @@
 // Masks: what a kernel makes of them is what they say index by index, whatever lies in the keys that are hidden.
 #include <phiattn/attention/attention.hpp>
+#include <phiattn/feature_maps/elu.hpp>
 #include <phiattn/kernels/exponential.hpp>
 #include <phiattn/kernels/polynomial.hpp>
 #include <phiattn/memories/closure_tokens.hpp>
@@ -88,4 +89,42 @@ TEST_CASE("a call with a mask says no to what the mask says") {
                     Catch::Contains("query_offset"));
   CHECK_THROWS_WITH(phiattn::attention(softmax, q, k.topRows(3), v, out, AllKeys()),
                     Catch::Contains("rows of v: got 4, expected 3"));
+}
+
+namespace {
+
+/// Prefixes that grow in steps, some of none.
+struct StairMask {
+  static constexpr bool kPrefix = true;
+  KeyRange keys(Index row, Index n_k) const { return {0, std::min<Index>(row / 7 * 10, n_k)}; }
+};
+
+/// Says that it is a prefix.
+struct ShrinkingMask {
+  static constexpr bool kPrefix = true;
+  KeyRange keys(Index row, Index n_k) const { return {0, std::max<Index>(n_k - row, 0)}; }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a feature map takes a prefix mask: each row as over its own keys alone", "[mask]", float,
+                   double) {
+  using S = TestType;
+  const auto [q, k, v, options, none] = gaussian_problem<S>({90, 70, 5, 3}, {.chunk = 16});
+  const phiattn::EluFeatures<S> elu(5);
+  const auto check = [&, &q = q, &k = k, &v = v](const auto& mask) {
+    Matrix<S> out(q.rows(), 3);
+    phiattn::attention(elu, q, k, v, out, mask);
+    for (Index t = 0; t < q.rows(); ++t) {
+      const Index end = mask.keys(t, k.rows()).end;
+      const Matrix<S> due = phiattn::attention(elu, q.row(t), k.topRows(end), v.topRows(end));
+      CHECK((out.row(t) - due).cwiseAbs().maxCoeff() <= 100 * std::numeric_limits<S>::epsilon());
+    }
+  };
+  check(AllKeys());
+  check(CausalMask{-9});
+  check(StairMask());
+  Matrix<S> out(q.rows(), 3);
+  CHECK_THROWS_WITH(phiattn::attention(elu, q, k, v, out, ShrinkingMask()),
+                    ContainsSubstring("is none at row 1"));
 }

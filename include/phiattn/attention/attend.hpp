@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <concepts>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,32 @@ AttentionStatus attend(M& memory, const InputGroup<typename M::Scalar>& q,
                0);
   }
   return status;
+}
+
+/// With an empty memory, row t of each head sees the first mask.keys(t, n_k).end keys; query t stands at position t.
+template <Memory M, PrefixMask P>
+AttentionStatus attend_prefix(M& memory, const InputGroup<typename M::Scalar>& q,
+                              const CallKeys<typename M::Scalar>& keys,
+                              const OutputGroup<typename M::Scalar>& out, const P& mask) {
+  const Index n_q = q.rows(), n_k = keys.k.rows();
+  const auto end = [&](Index t) { return mask.keys(t, n_k).end; };
+  AttentionStatus status;
+  for (Index t = 0, taken = 0, n; t < n_q; t += n) {
+    append_keys(memory, keys.slice(taken, end(t) - taken));
+    taken = end(t);
+    for (n = 1; t + n < n_q && end(t + n) == taken;) ++n;
+    status.add(read_group(memory, q.slice(t, n), out.slice(t, n), t), 0);
+  }
+  return status;
+}
+
+template <PrefixMask P>
+void check_prefix(const P& mask, Index n_q, Index n_k) {
+  for (Index t = 0; t < n_q; ++t) {
+    const KeyRange keys = mask.keys(t, n_k);
+    if (keys.begin == 0 && keys.end <= n_k && keys.end >= (t == 0 ? 0 : mask.keys(t - 1, n_k).end)) continue;
+    fail_argument("mask: it says that it is a prefix, and is none at row " + std::to_string(t));
+  }
 }
 
 /// The mask of a call without one of its own.

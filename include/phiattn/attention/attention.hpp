@@ -48,8 +48,7 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
   return out.fill_apart([&](const auto& apart) { return attend(q, {k, v, k.log_weights()}, apart); });
 }
 
-/// The same with a mask of one's own, which a kernel can have any of: row i sees the keys mask.keys(i, n_k). A feature map
-/// takes a PrefixMask that shows no row less than the one before.
+/// The same with a mask of one's own, which a kernel can have any of: row i sees the keys mask.keys(i, n_k).
 /// @param options  scale and chunk; causality, alignment and query_offset are the mask's matter, and are refused
 template <Kernel K, Mask M>
 AttentionStatus attention(const K& kernel, const Input<typename K::Scalar>& q,
@@ -68,6 +67,26 @@ AttentionStatus attention(const K& kernel, const Input<typename K::Scalar>& q,
         detail::KernelRef<S>::of(kernel), kernel.default_scale(q.cols()), detail::kScaleOnQueries<K>, q,
         {k, v, k.log_weights()}, detail::mask_ref(mask), options,
         detail::RowResults<S>(detail::OutputGroup<S>(apart), detail::sink_of(kernel)));
+  });
+}
+
+/// Of feature maps a PrefixMask: O(n), and a key comes into the state once.
+template <FeatureMap F, PrefixMask M>
+AttentionStatus attention(const F& map, const Input<typename F::Scalar>& q,
+                          const KeyInput<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
+                          const Output<typename F::Scalar>& out, const M& mask,
+                          const AttentionOptions& options = {}) {
+  detail::check_call(map, q, k, v, options);
+  detail::check_output(out, q, k, v);
+  out.check_apart_from("log_weights", k.log_weights());
+  if (options.causality != Causality::none || options.query_offset) {
+    detail::fail_argument("causality, query_offset: the mask says which keys a row sees");
+  }
+  detail::check_prefix(mask, q.rows(), k.rows());
+  LinearState<F> state(map, v.cols(), options);
+  return out.fill_apart([&](const Output<typename F::Scalar>& apart) {
+    return detail::attend_prefix(state, q, {k, v, k.log_weights()},
+                                 detail::OutputGroup<typename F::Scalar>(apart), mask);
   });
 }
 
