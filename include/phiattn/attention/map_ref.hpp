@@ -7,17 +7,6 @@
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
-/// Whether a similarity says, by `static constexpr bool kNeverZero = true`, that it is positive for any two tokens: where
-/// it comes out as 0 for all keys, exponents have left the range of S, and the row is NaN and not that of no keys.
-template <class F>
-constexpr bool never_zero() {
-  if constexpr (requires { F::kNeverZero; }) {
-    return F::kNeverZero;
-  } else {
-    return false;
-  }
-}
-
 /// One indirect call a block.
 template <class S>
 struct MapRef {
@@ -29,7 +18,7 @@ struct MapRef {
 
   template <FeatureMap F>
   static MapRef of(const F& map) {
-    return {&map, map.feature_dimension(), is_uniform(map), detail::never_zero<F>(),
+    return {&map, map.feature_dimension(), is_uniform(map), is_never_zero(map),
             [](const void* any, Side side, Rows<const S> x, Index first, Rows<S> values, S* log_scale) {
               fill_features(*static_cast<const F*>(any), side, x.eigen(), first,
                             {values.eigen(), Eigen::Map<Vector<S>>(log_scale, values.rows)});
@@ -47,7 +36,7 @@ struct KernelRef {
 
   template <Kernel K>
   static KernelRef of(const K& kernel) {
-    return {&kernel, LogKernel<K>, detail::never_zero<K>(),
+    return {&kernel, LogKernel<K>, is_never_zero(kernel),
             [](const void* any, Rows<const S> q, Rows<const S> k, Rows<S> tile, S* log_scale) {
               fill_similarity(*static_cast<const K*>(any), q.eigen(), k.eigen(), tile.eigen(),
                               Eigen::Map<Vector<S>>(log_scale, tile.rows));

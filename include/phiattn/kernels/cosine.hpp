@@ -24,6 +24,7 @@ class CosineKernel : public detail::FormerKernelCalls<CosineKernel<S>, S> {
  public:
   using Scalar = S;
   using Kind = LogKernelTag;
+  static constexpr bool kNeverZero = true;
 
   explicit CosineKernel(double temperature) : temperature_(static_cast<S>(temperature)) {
     if (!std::isfinite(temperature_)) {
