@@ -44,25 +44,6 @@ class ThrowingFeatures : public SignedFeatureMapBase<ThrowingFeatures, double> {
   std::shared_ptr<int> blocks_;
 };
 
-/// (1, x) with something else on one side: tokens that are `factor` times as long, and all features times e^log_factor.
-template <class Tag>
-class OneSided : public FeatureMapBase<OneSided<Tag>, double, Tag> {
- public:
-  OneSided(Side side, double factor, double log_factor)
-      : side_(side), factor_(factor), log_factor_(log_factor) {}
-  Index dimension() const { return kD; }
-  Index feature_dimension() const { return 1 + kD; }
-  void features(Side side, const ConstMatrixRef<double>& x, Index, FeatureBlock<double> block) const {
-    block.values.col(0).setOnes();
-    block.values.rightCols(kD) = x * (side == side_ ? factor_ : 1);
-    block.log_scale.setConstant(side == side_ ? log_factor_ : 0);
-  }
-
- private:
-  Side side_;
-  double factor_, log_factor_;
-};
-
 Matrix<double> some(Index rows, Index cols, std::uint64_t seed) {
   return gaussian<double>(rows, cols, kSeed + seed).cwiseAbs();
 }
@@ -182,30 +163,6 @@ TEST_CASE("what a sum depends on is the same in what merges") {
   check(Clusters(centres, shift(0), kDv), Clusters(centres, shift(1), kDv), "reparametrisation");
   check(Clusters(centres, shift(0), kDv), Clusters(centres, shift(0), kDv, {.top = 1}), "top");
   check(Clusters(centres, shift(0), kDv), Clusters(centres, shift(0), kDv, {.freezing = 1}), "freezing");
-}
-
-TEMPLATE_TEST_CASE("maps that differ on one side, or in a factor, are others from 1e-4 on", "",
-                   LogFeatureMapTag, SignedFeatureMapTag) {
-  const Matrix<double> k = some(20, kD, 1), v = some(20, kDv, 2);
-  const auto merge = [&](auto memory, auto other) {
-    memory.append(k, v);
-    other.append(k, v);
-    memory.merge(other);
-  };
-  const auto merge_maps = [&](Side side, double factor, double log_factor) {
-    merge(LinearState(OneSided<TestType>(side, 1, 0), kDv),
-          LinearState(OneSided<TestType>(side, factor, log_factor), kDv));
-  };
-  for (const Side side : {Side::keys, Side::queries}) {
-    CHECK_THROWS_WITH(merge_maps(side, 1.01, 0), Catch::Contains("feature map"));
-    CHECK_THROWS_WITH(merge_maps(side, 1, 0.01), Catch::Contains("feature map"));
-    CHECK_NOTHROW(merge_maps(side, 1 + 1e-7, 1e-7));
-  }
-  const auto merge_kernels = [&](double sigma) {
-    merge(KeyValueCache(GaussianKernel<double>(1), kDv), KeyValueCache(GaussianKernel<double>(sigma), kDv));
-  };
-  CHECK_THROWS_WITH(merge_kernels(1.01), Catch::Contains("kernel"));
-  CHECK_NOTHROW(merge_kernels(1 + 1e-7));
 }
 
 TEST_CASE("an output that cannot be told apart from the inputs is written at the end") {
