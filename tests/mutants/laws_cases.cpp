@@ -30,15 +30,16 @@ std::vector<Case<S>> kernels() {
               [](Index) { return oracle::taylor(1); })};
 }
 
-/// phi_i(x) = max(0, x_i)
+/// phi(x) = (1, max(0, x))
 template <class S>
 struct ReluFeatures : phiattn::LogFeatureMapBase<ReluFeatures<S>, S> {
   Index d;
   explicit ReluFeatures(Index dimension) : d(dimension) {}
   Index dimension() const { return d; }
-  Index feature_dimension() const { return d; }
+  Index feature_dimension() const { return d + 1; }
   void features(Side, const ConstMatrixRef<S>& x, Index, FeatureBlock<S> block) const {
-    block.values =
+    block.values.col(0).setZero();
+    block.values.rightCols(d) =
         x.unaryExpr([](S y) { return y <= 0 ? -std::numeric_limits<S>::infinity() : std::log(y); });
     block.log_scale.setZero();
   }
@@ -46,7 +47,7 @@ struct ReluFeatures : phiattn::LogFeatureMapBase<ReluFeatures<S>, S> {
 
 oracle::Similarity relu() {
   return {[](const oracle::Token& q, const oracle::Token& k) -> oracle::Term {
-            std::vector<Real> terms;
+            std::vector<Real> terms{0};
             Real exponent = 0;
             for (Index i = 0; i < q.size(); ++i) {
               if (q(i) <= 0 || k(i) <= 0) continue;
