@@ -65,26 +65,6 @@ TEMPLATE_TEST_CASE("a NaN in a key reaches all rows that attend to it, and no ot
   }
 }
 
-TEMPLATE_TEST_CASE("a NaN beside a long key reaches no more, wherever the two stand", "[laws]", float,
-                   double) {
-  constexpr Index kFew = 8;
-  for (const auto& similarity : all_cases<TestType>()) {
-    for (Index of_long = 0; of_long < kFew; ++of_long) {
-      auto problem =
-          gaussian_problem<TestType>({kFew, kFew, kDimension, kValues}, {.causality = Causality::causal});
-      problem.k.row(of_long) *= 30;
-      const Expected due = expected(similarity, problem);
-      for (Index j = 0; j < kFew; ++j) {
-        if (j == of_long) continue;
-        CAPTURE(similarity.name, kSeed, of_long, j);
-        auto spoilt = problem;
-        spoilt.k(j, 1) = kNaN<TestType>;
-        CHECK(error(attend(similarity, spoilt), spared(similarity, due, j, kFew)) <= 1);
-      }
-    }
-  }
-}
-
 TEMPLATE_TEST_CASE("an infinite key reaches no row that does not attend to it", "[laws]", float, double) {
   for (const auto& similarity : all_cases<TestType>()) {
     const Expected due = expected(similarity, causal_problem<TestType>());
