@@ -124,6 +124,18 @@ TEST_CASE("keys whose squares leave the range leave no wrong weights behind in a
   CHECK(std::isnan(out(0, 0)));
 }
 
+TEST_CASE("a cluster whose estimate leaves the range is read exactly") {
+  // Of the second cluster the variance is infinite where queries are 0.
+  const Matrix<double> centres{{1000, 0}, {0, 0}};
+  const Matrix<float> q{{0.003F, 0}, {-0.003F, 0}}, k{{1000, 0}, {1, 3e19F}, {2, -3e19F}}, v{{1}, {2}, {3}};
+  const auto plain = Reparametrisation::shift(Vector<double>::Zero(2), Vector<double>::Zero(2));
+  const AttentionOptions options{.scale = 1};
+  ClusterMemory<float> clusters(centres, plain, 1, {.top = 1}, options);
+  clusters.append(k, v);
+  const Matrix<float> out = clusters.read(q), due = attention(ExponentialKernel<float>(), q, k, v, options);
+  CHECK((out - due).cwiseAbs().maxCoeff<Eigen::PropagateNaN>() < 1e-6F);
+}
+
 TEST_CASE("the smallest of all log-weights is one: all keys alike, the mean of the values") {
   using S = double;
   const Index n = 40, d = 4;
