@@ -116,6 +116,20 @@ bool is_uniform(const F& map) {
   }
 }
 
+/// Whether a similarity says, by `static constexpr bool kNeverZero = true` or, where that is known at run time, by
+/// is_never_zero(), that it is positive for any two tokens: where it comes out as 0 for all keys, exponents have left
+/// the range of its scalar, and the row is NaN and not that of no keys.
+template <Similarity F>
+bool is_never_zero(const F& similarity) {
+  if constexpr (requires { similarity.is_never_zero(); }) {
+    return similarity.is_never_zero();
+  } else if constexpr (requires { F::kNeverZero; }) {
+    return F::kNeverZero;
+  } else {
+    return false;
+  }
+}
+
 /// The features of any map, by whichever name it has them.
 template <FeatureMap F>
 void fill_features(const F& map, Side side, const ConstMatrixRef<typename F::Scalar>& x, Index first,
@@ -144,17 +158,6 @@ void fill_similarity(const K& kernel, const ConstMatrixRef<typename K::Scalar>& 
 }  // namespace detail
 
 namespace detail {
-
-/// Whether a similarity says, by `static constexpr bool kNeverZero = true`, that it is positive for any two tokens: where
-/// it comes out as 0 for all keys, exponents have left the range of S, and the row is NaN and not that of no keys.
-template <class F>
-constexpr bool never_zero() {
-  if constexpr (requires { F::kNeverZero; }) {
-    return F::kNeverZero;
-  } else {
-    return false;
-  }
-}
 
 /// Whether a kernel says, by `static constexpr bool kScaleOnQueries = true`, that it depends on q . k alone, or not on the
 /// length of q at all: the scale may then be on the queries, and keys are read where they lie.

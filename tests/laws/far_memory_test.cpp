@@ -228,6 +228,28 @@ TEMPLATE_TEST_CASE("later tokens do not sway earlier rows, whatever they are", "
   }
 }
 
+TEMPLATE_TEST_CASE("a key or a value that is not finite reaches no row before it, in one block with them",
+                   "[laws]", float, double) {
+  const auto problem = far_problem<TestType>(kCausal);
+  for (const auto& far : far_cases<TestType>()) {
+    const Expected all = expected_far<TestType>(far, problem, [](Index i) {
+      return Sight{{}, {keys_in(0, i + 1, kTokens)}};
+    });
+    for (const Index first : {3, 41, 62}) {
+      Expected due = all;
+      std::erase_if(due.rows, [=](Index i) { return i >= first; });
+      for (const bool is_key : {true, false}) {
+        CAPTURE(far.name, kSeed, first, is_key);
+        auto other = problem;
+        (is_key ? other.k : other.v).row(first).setConstant(std::numeric_limits<TestType>::quiet_NaN());
+        const Matrix<TestType> out = far.memory(kValues, {}).advance(other.q, other.k, other.v);
+        CHECK(error(out, due) <= 1);
+        CHECK(out.row(first).array().isNaN().all());
+      }
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("scores of 1e4 stay finite, and accurate where arithmetic has the digits", "[laws]", float,
                    double) {
   for (const auto& far : far_cases<TestType>()) {

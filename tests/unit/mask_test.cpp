@@ -79,6 +79,27 @@ TEMPLATE_TEST_CASE("a kernel sees what a mask shows it, index by index", "[mask]
   SECTION("one's own") { check_mask<TestType>(JumpingMask()); }
 }
 
+TEST_CASE("masks are what their inequalities say, key by key", "[mask]") {
+  const auto check = [](const auto& mask, const auto& shows) {
+    for (const Index n_k : {0, 1, 9}) {
+      for (Index row = 0; row < 12; ++row) {
+        const auto [begin, end] = mask.keys(row, n_k);
+        CAPTURE(n_k, row, begin, end);
+        CHECK((0 <= begin && begin <= end && end <= n_k));
+        for (Index j = 0; j < n_k; ++j) CHECK((begin <= j && j < end) == shows(row, j));
+      }
+    }
+  };
+  check(AllKeys(), [](Index, Index) { return true; });
+  for (Index offset = -14; offset <= 10; ++offset) {
+    check(CausalMask{offset}, [=](Index i, Index j) { return j <= i + offset; });
+    for (Index length = 0; length <= 5; ++length) {
+      check(BandMask{offset, offset + length},
+            [=](Index i, Index j) { return i + offset <= j && j < i + offset + length; });
+    }
+  }
+}
+
 TEST_CASE("a call with a mask says no to what the mask says") {
   const auto [q, k, v, options, none] = gaussian_problem<float>({4, 4, 3, 2});
   Matrix<float> out(4, 2);

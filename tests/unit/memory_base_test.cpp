@@ -110,6 +110,29 @@ TEST_CASE("a window that an exception left loses nothing in a merge") {
   CHECK(all.size() == before);
 }
 
+TEST_CASE("a merge that throws half way has not begun") {
+  const Matrix<double> q = some(9, kD, 0), k = some(40, kD, 1), v = some(40, kDv, 2);
+  Windowed due(5, LinearState(CosformerFeatures<double>(kD, 200), kDv));
+  due.append(k.topRows(10), v.topRows(10));
+  Windowed other(5, LinearState(ThrowingFeatures(1000), kDv));
+  other.append(k.bottomRows(30), v.bottomRows(30));
+  int thrown = 0;
+  for (int blocks = 2; blocks < 12; ++blocks) {
+    CAPTURE(kSeed, blocks);
+    Windowed memory(5, LinearState(ThrowingFeatures(blocks), kDv));
+    memory.append(k.topRows(10), v.topRows(10));
+    try {
+      memory.merge(other);
+    } catch (const std::runtime_error&) {
+      ++thrown;
+      CHECK(memory.size() == 10);
+      CHECK(maximal_error(memory.read(q), due.read(q)) < 1e-12);
+    }
+  }
+  CHECK(thrown > 0);
+  CHECK(thrown < 10);
+}
+
 TEST_CASE("an output on the log-weights is refused") {
   const Matrix<double> q = some(200, kD, 0), k = some(200, kD, 1), v = some(200, kDv, 2);
   Matrix<double> packed = Matrix<double>::Zero(200, kDv);
@@ -213,6 +236,10 @@ TEST_CASE("an output whose rows lie on each other is refused") {
     CAPTURE(row, column);
     CHECK_NOTHROW(call(row, column));
   }
+  // One row, or one column, has no other to lie on.
+  Strided one_row(room.data(), 1, kDv, {0, 1}), one_column(room.data(), 9, 1, {1, 0});
+  CHECK_NOTHROW(attention(EluFeatures<double>(kD), q.topRows(1), k, v, one_row));
+  CHECK_NOTHROW(attention(EluFeatures<double>(kD), q, k, v.leftCols(1), one_column));
 }
 
 TEST_CASE("a memory that was moved from holds nothing, and takes another") {
@@ -226,6 +253,12 @@ TEST_CASE("a memory that was moved from holds nothing, and takes another") {
     memory = moved;
     CHECK(memory.size() == 20);
     CHECK(memory.read(k) == moved.read(k));
+    auto assigned = moved;
+    assigned.append(k, v);
+    assigned = std::move(moved);
+    CHECK(assigned.size() == 20);
+    CHECK(moved.size() == 0);  // NOLINT
+    CHECK(assigned.read(k) == memory.read(k));
   };
   check(LinearState(EluFeatures<double>(kD), kDv));
   check(KeyValueCache(GaussianKernel<double>(1), kDv));

@@ -132,6 +132,29 @@ TEST_CASE("q, k, v and out as the columns of one packed buffer", "[output]") {
                   std::invalid_argument);
 }
 
+TEST_CASE("an input of another layout than the output shares what lies between the output's rows",
+          "[output]") {
+  const Sample t;
+  Matrix<float> packed = Matrix<float>::Zero(kNq, 2 * kD + 2 * kDv);
+  const Eigen::Map<const ColumnMajor> columns(packed.data(), kNq, kD);
+  CHECK_THROWS_AS(attention(t.map, columns, t.k, t.v, packed.rightCols(kDv)), std::invalid_argument);
+  CHECK(packed.isZero(0));
+}
+
+TEST_CASE("a slice of an output is its rows, in place or through an expression", "[output]") {
+  const Matrix<float> numbers = some<float>(3, kDv);
+  const auto check = [&](auto&& out) {
+    const Output<float> whole(out);
+    whole.slice(1, 4).slice(2, 2).store(0, numbers.topRows(2));
+    whole.slice(4, 2).store(1, numbers.bottomRows(1));
+    CHECK(out.topRows(3).isZero(0));
+    CHECK(out.bottomRows(3) == numbers);
+  };
+  Matrix<float> plain = Matrix<float>::Zero(6, kDv), behind = plain;
+  check(plain);
+  check(behind.colwise().reverse());
+}
+
 TEST_CASE("options are never taken for an output", "[output]") {
   const Sample t;
   AttentionOptions options{.causality = Causality::causal};

@@ -25,7 +25,7 @@ struct MapRef {
 
   template <FeatureMap F>
   static MapRef of(const F& map) {
-    return {&map, map.feature_dimension(), is_uniform(map), detail::never_zero<F>(),
+    return {&map, map.feature_dimension(), is_uniform(map), is_never_zero(map),
             [](const void* any, Side side, Rows<const S> x, Index first, Rows<S> values, S* log_scale) {
               fill_features(*static_cast<const F*>(any), side, x.eigen(), first,
                             {values.eigen(), Eigen::Map<Vector<S>>(log_scale, values.rows)});
@@ -52,7 +52,7 @@ struct KernelRef {
   static KernelRef of(const K& kernel) {
     const ScoreRules<S>* rules = nullptr;
     if constexpr (Modified<K>) rules = &kernel.rules();
-    return {&kernel, LogKernel<K>, detail::never_zero<K>(), rules,
+    return {&kernel, LogKernel<K>, is_never_zero(kernel), rules,
             [](const void* any, Rows<const S> q, Rows<const S> k, Rows<S> tile, S* log_scale) {
               fill_similarity(*static_cast<const K*>(any), q.eigen(), k.eigen(), tile.eigen(),
                               Eigen::Map<Vector<S>>(log_scale, tile.rows));

@@ -33,6 +33,8 @@ class AnyFeatureMap : public FeatureMapBase<AnyFeatureMap<S, Tag>, S, Tag> {
 
   /// Whether the map behind it is a UniformFeatureMap.
   bool is_uniform() const { return calls_->is_uniform; }
+  /// Whether its similarity is positive for any two tokens.
+  bool is_never_zero() const { return calls_->is_never_zero; }
 
   void features(Side side, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) const {
     calls_->features(side, x, first, block);
@@ -43,6 +45,7 @@ class AnyFeatureMap : public FeatureMapBase<AnyFeatureMap<S, Tag>, S, Tag> {
     std::function<double(Index)> default_scale;
     std::function<void(Side, const ConstMatrixRef<S>&, Index, FeatureBlock<S>)> features;
     bool is_uniform;
+    bool is_never_zero;
   };
 
   template <class Map>
@@ -51,7 +54,7 @@ class AnyFeatureMap : public FeatureMapBase<AnyFeatureMap<S, Tag>, S, Tag> {
             [map](Side side, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) {
               detail::fill_features(*map, side, x, first, block);
             },
-            UniformFeatureMap<Map>};
+            UniformFeatureMap<Map>, detail::is_never_zero(*map)};
   }
 
   Index dimension_;

@@ -76,6 +76,7 @@ template <detail::ComputeScalar S>
 class DiJiangFeatures : public LogFeatureMapBase<DiJiangFeatures<S>, S> {
  public:
   static constexpr bool kUniform = true;
+  static constexpr bool kNeverZero = true;
 
   explicit DiJiangFeatures(Projection<S> projection,
                            DiJiangNormalisation normalisation = DiJiangNormalisation::none)

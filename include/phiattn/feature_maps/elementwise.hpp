@@ -30,6 +30,7 @@ template <detail::ComputeScalar S, class Tag, class F>
 class ElementwiseFeatures : public FeatureMapBase<ElementwiseFeatures<S, Tag, F>, S, Tag> {
  public:
   static constexpr bool kUniform = true;
+  static constexpr bool kNeverZero = requires { requires F::kNeverZero; };
 
   ElementwiseFeatures(LinearLayer<S> layer, F f)
       : layer_(std::move(layer)), f_(std::make_shared<const F>(std::move(f))) {}
@@ -74,6 +75,8 @@ struct LogSquaredRelu {
 
 /// ln ln(1 + e^x)
 struct LogSoftplus {
+  static constexpr bool kNeverZero = true;
+
   template <class S>
   S operator()(S x) const {
     if (x > 0) return std::log(x + std::log1p(std::exp(-x)));
@@ -84,6 +87,8 @@ struct LogSoftplus {
 
 /// ln 1/(1 + e^-x)
 struct LogSigmoid {
+  static constexpr bool kNeverZero = true;
+
   template <class S>
   S operator()(S x) const {
     return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x));

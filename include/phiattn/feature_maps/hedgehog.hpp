@@ -28,6 +28,7 @@ template <detail::ComputeScalar S>
 class HedgehogFeatures : public LogFeatureMapBase<HedgehogFeatures<S>, S> {
  public:
   static constexpr bool kUniform = true;
+  static constexpr bool kNeverZero = true;
 
   explicit HedgehogFeatures(LinearLayer<S> layer,
                             HedgehogNormalisation normalisation = HedgehogNormalisation::none)

@@ -47,6 +47,9 @@ class Reparametrised : public FeatureMapBase<Reparametrised<Map>, typename Map::
   Index feature_dimension() const { return map_.feature_dimension(); }
   double default_scale(Index) const { return scale_; }
 
+  /// Whether that of the map is positive for any two tokens: the factors are.
+  bool is_never_zero() const { return detail::is_never_zero(map_); }
+
   /// Some tokens at a time, so that x' stays in the cache.
   void features(Side given, const ConstMatrixRef<S>& x, Index first, FeatureBlock<S> block) const {
     const detail::ScaledSide<S>& side = given == Side::queries ? sides_->query : sides_->key;

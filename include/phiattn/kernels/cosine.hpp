@@ -25,6 +25,7 @@ class CosineKernel : public detail::FormerKernelCalls<CosineKernel<S>, S> {
   using Scalar = S;
   using Kind = LogKernelTag;
   static constexpr bool kScaleOnQueries = true;
+  static constexpr bool kNeverZero = true;
 
   explicit CosineKernel(double temperature) : temperature_(static_cast<S>(temperature)) {
     if (!std::isfinite(temperature_)) {

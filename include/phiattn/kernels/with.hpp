@@ -18,7 +18,6 @@ class ModifiedKernel {
   using Scalar = typename K::Scalar;
   using S = Scalar;
   using Kind = typename K::Kind;
-  static constexpr bool kNeverZero = detail::never_zero<K>();
   static constexpr bool kScaleOnQueries = detail::kScaleOnQueries<K>;
 
   template <class... M>
@@ -32,6 +31,7 @@ class ModifiedKernel {
   const K& kernel() const { return kernel_; }
   const detail::ScoreRules<S>& rules() const { return *rules_; }
 
+  bool is_never_zero() const { return detail::is_never_zero(kernel_); }
   double default_scale(Index d) const { return kernel_.default_scale(d); }
 
   // Of the pairs themselves; attention knows where they stand, and applies the rules.
