@@ -1,28 +1,28 @@
-// A Llama-style decoder over HeadMemories: runs a checkpoint of llama2.c, or random weights of a shape, with any attention
-// in its heads, beside plain loops with exact attention. See llama --help.
+// A Llama-style decoder (RMSNorm, rotary positions, grouped queries, SwiGLU) over HeadMemories: runs a checkpoint of
+// llama2.c, or random weights of a shape, with any attention in its heads, beside plain loops with exact attention. See
+// llama --help.
 //
-// The decoder is model/llama.hpp, its weights model/llama_file.hpp; model/tokenizer.hpp, llama_arguments.hpp and
-// llama_report.hpp are the rest of its own, and it shares attentions, rotary positions and the heads themselves
-// (model/attention_layers.hpp) with language_model.
-
-#include <phiattn/core/random.hpp>
+// The rooms: model/llama_file.hpp (the weights), tokenizer.hpp, llama_arguments.hpp, llama_trial.hpp, llama_report.hpp; the
+// heads themselves are model/attention_layers.hpp, which it shares with language_model as it does the attentions.
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "model/attention_layers.hpp"
 #include "model/attentions.hpp"
-#include "model/llama.hpp"
 #include "model/llama_arguments.hpp"
+#include "model/llama_file.hpp"
 #include "model/llama_report.hpp"
-#include "model/measuring.hpp"
+#include "model/llama_trial.hpp"
+#include "model/rotary.hpp"
 #include "model/tokenizer.hpp"
 #include "support/heap_hooks.hpp"
 #include "support/program.hpp"
@@ -30,6 +30,80 @@
 namespace {
 
 using namespace examples;
+
+/// One text, taken in a token or a block at a time; see Decoder.
+class Llama {
+ public:
+  /// @param memories  empty ones, one a head of keys, from the first layer on
+  Llama(const LlamaModel& model, const std::vector<HeadMemory>& memories)
+      : model_(model),
+        attention_(model.sides.layers, memories),
+        rotary_(model.sides.d(), 10000, Pairs::neighbours) {}
+
+  const AttentionLayers& attention() const { return attention_; }
+  void write_down(std::vector<HeadSample>& samples) { attention_.write_down(samples); }
+
+  /// Takes in the next tokens and returns the states (n, dim) that logits() makes predictions of.
+  const pa::Matrix<float>& advance(std::span<const int> tokens) {
+    const auto n = static_cast<Index>(tokens.size());
+    x_.resize(n, model_.sides.dim);
+    for (Index t = 0; t < n; ++t) x_.row(t) = model_.embedding.row(tokens[static_cast<std::size_t>(t)]);
+    rotary_.move_to(position_, n);
+    for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
+      attend(model_.layers[layer], static_cast<Index>(layer));
+      transform(model_.layers[layer]);
+    }
+    position_ += n;
+    normalise(model_.last_norm);
+    return normalised_;
+  }
+
+  /// Scores of every token of the vocabulary to come next, behind the last of the states.
+  pa::RowVector<float> logits(const pa::Matrix<float>& states) const {
+    return states.bottomRows<1>() * model_.classifier().transpose();
+  }
+
+ private:
+  /// y = x / sqrt(mean x^2 + 1e-5) * weight for each row x   (Zhang & Sennrich 2019)
+  void normalise(const pa::RowVector<float>& weight) {
+    constexpr float kEpsilon = 1e-5f;
+    normalised_.resize(x_.rows(), x_.cols());
+    for (Index t = 0; t < x_.rows(); ++t) {
+      const float mean_square = x_.row(t).squaredNorm() / static_cast<float>(x_.cols());
+      normalised_.row(t) = x_.row(t).array() * weight.array() / std::sqrt(mean_square + kEpsilon);
+    }
+  }
+
+  void attend(const LlamaLayer& layer, Index number) {
+    const Index heads = model_.sides.heads, kv_heads = model_.sides.kv_heads;
+    const Index d = model_.sides.d(), dim = model_.sides.dim, kv_dim = model_.sides.kv_dim();
+    normalise(layer.attention_norm);
+    qkv_.noalias() = normalised_ * layer.qkv.transpose();
+    for (Index h = 0; h < heads + kv_heads; ++h) rotary_.turn(qkv_.middleCols(h * d, d));
+    attended_.resize(x_.rows(), dim);
+    attention_.advance(number, pa::packed_heads(qkv_.leftCols(dim), heads),
+                       pa::packed_heads(qkv_.middleCols(dim, kv_dim), kv_heads),
+                       pa::packed_heads(qkv_.rightCols(kv_dim), kv_heads),
+                       pa::packed_heads(attended_, heads));
+    x_.noalias() += attended_ * layer.projection.transpose();
+  }
+
+  /// SwiGLU   (Shazeer 2020)
+  void transform(const LlamaLayer& layer) {
+    const Index hidden = model_.sides.hidden;
+    normalise(layer.transform_norm);
+    gate_up_.noalias() = normalised_ * layer.gate_up.transpose();
+    const auto gate = gate_up_.leftCols(hidden).array();
+    hidden_ = gate / (1 + (-gate).exp()) * gate_up_.rightCols(hidden).array();
+    x_.noalias() += hidden_ * layer.down.transpose();
+  }
+
+  const LlamaModel& model_;
+  AttentionLayers attention_;
+  Rotary rotary_;  // to be the library's
+  Index position_ = 0;
+  pa::Matrix<float> x_, normalised_, qkv_, attended_, gate_up_, hidden_;
+};
 
 /// The same model with exact attention, one token at a time and one head at a time, without the library.
 class PlainLlama {
@@ -103,97 +177,6 @@ class PlainLlama {
   Index position_ = 0;
 };
 
-/// The numbers of tokens that a prompt names, or that its text is cut into.
-Tokens prompt_of(const LlamaArguments& arguments, const std::optional<Tokenizer>& tokenizer,
-                 Index vocabulary) {
-  Tokens tokens;
-  if (arguments.prompt_length) {
-    const pa::Philox random(arguments.seed);
-    for (Index t = 0; t < *arguments.prompt_length; ++t) {
-      tokens.push_back(
-          static_cast<int>(random.uniform(static_cast<std::uint64_t>(t)) * static_cast<double>(vocabulary)));
-    }
-  } else if (tokenizer) {
-    tokens = tokenizer->encode(arguments.prompt.value_or(""));
-  } else {
-    std::istringstream words(arguments.prompt.value_or("1"));
-    for (std::string word; words >> word;) {
-      tokens.push_back(examples::detail::number<int>("--prompt", word, 0, static_cast<int>(vocabulary) - 1));
-    }
-  }
-  if (tokens.empty()) throw UsageError("--prompt: expected one token or more");
-  return tokens;
-}
-
-/// An empty memory for each head of keys, calibrated on the prompt if it needs to be.
-std::vector<HeadMemory> empty_memories(const LlamaModel& model, const Attention& attention,
-                                       const Tokens& prompt) {
-  const Index heads = model.sides.layers * model.sides.kv_heads, d = model.sides.d();
-  const auto length = static_cast<Index>(prompt.size());
-  if (length < attention.least) {
-    throw UsageError("--attention " + attention.name + ": calibrated on the prompt, expected " +
-                     std::to_string(attention.least) + " tokens or more, got " + std::to_string(length));
-  }
-  std::vector<HeadSample> samples(
-      static_cast<std::size_t>(heads),
-      {pa::Matrix<float>(0, d), pa::Matrix<float>(0, d), pa::Matrix<float>(0, d)});
-  if (attention.least > 0) samples = head_samples<Llama>(model, heads, d, {prompt});
-  std::vector<HeadMemory> empty;
-  for (const HeadSample& sample : samples) empty.push_back(attention.make(sample));
-  return empty;
-}
-
-/// Takes in the prompt by blocks and writes on, token by token, the plain loops the same tokens in turn.
-LlamaResult run_llama(const LlamaModel& model, const Attention& attention, const LlamaArguments& arguments,
-                      Tokens prompt) {
-  LlamaResult result;
-  result.prompt = std::move(prompt);
-  const auto length = static_cast<Index>(result.prompt.size());
-  Llama llama(model, empty_memories(model, attention, result.prompt));
-  PlainLlama plain(model, arguments.plain ? length + arguments.steps : 0);
-  pa::RowVector<float> logits;
-  PlainLlama::Vector state, due;
-  const auto compare = [&] {
-    result.largest_logit = std::max(result.largest_logit, double(logits.cwiseAbs().maxCoeff()));
-    if (arguments.plain)
-      result.difference =
-          std::max(result.difference, double((logits.transpose() - due).cwiseAbs().maxCoeff()));
-  };
-
-  const double seconds = seconds_of([&] {
-    for (Index first = 0; first < length; first += arguments.block) {
-      const auto left = std::span(result.prompt).subspan(static_cast<std::size_t>(first));
-      const auto& states =
-          llama.advance(left.first(std::min(left.size(), static_cast<std::size_t>(arguments.block))));
-      if (first + arguments.block >= length) logits = llama.logits(states);
-    }
-  });
-  result.speed.prompt = static_cast<double>(length) / seconds;
-  if (arguments.plain) {
-    result.plain_speed.prompt = static_cast<double>(length) / seconds_of([&] {
-                                  for (const int token : result.prompt) state = plain.advance(token);
-                                  due = plain.logits(state);
-                                });
-  }
-  compare();
-
-  const pa::Philox random(arguments.seed, 1);
-  std::vector<double> steps, plain_steps;
-  for (Index step = 0; step < arguments.steps; ++step) {
-    const int token =
-        draw_token(logits, arguments.temperature, random.uniform(static_cast<std::uint64_t>(step)));
-    result.written.push_back(token);
-    steps.push_back(seconds_of([&] { logits = llama.logits(llama.advance({&token, 1})); }));
-    if (arguments.plain) plain_steps.push_back(seconds_of([&] { due = plain.logits(plain.advance(token)); }));
-    compare();
-  }
-  result.speed.decode = 1 / median(std::move(steps));
-  if (arguments.plain) result.plain_speed.decode = 1 / median(std::move(plain_steps));
-  result.memory_bytes = bytes_of(llama.attention());
-  result.nonpositive_rows = llama.attention().nonpositive_rows();
-  return result;
-}
-
 void run(const LlamaArguments& arguments) {
   const std::vector<Attention> chosen = choose("--attention", known_attentions(), {arguments.attention});
   if (chosen.size() != 1) throw UsageError("--attention: expected one");
@@ -204,8 +187,8 @@ void run(const LlamaArguments& arguments) {
   if (!arguments.tokenizer.empty()) {
     tokenizer.emplace(arguments.tokenizer, static_cast<std::size_t>(model.sides.vocabulary));
   }
-  const LlamaResult result =
-      run_llama(model, attention, arguments, prompt_of(arguments, tokenizer, model.sides.vocabulary));
+  const LlamaResult result = run_llama<Llama, PlainLlama>(
+      model, attention, arguments, prompt_of(arguments, tokenizer, model.sides.vocabulary));
   const std::string text = tokenizer ? tokenizer->decode(result.written) : "";
   if (arguments.json) {
     print_llama_json(result, attention, arguments.plain, text);

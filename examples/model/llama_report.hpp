@@ -41,7 +41,7 @@ inline void print_llama_result(const LlamaResult& r, const Attention& attention,
   const auto beside = [plain](double ours, double theirs) {
     return plain ? format(", %.2f x the plain loops'", ours / theirs) : "";
   };
-  std::printf("attention  %s: %s\n", attention.name.c_str(), attention.about.c_str());
+  std::printf("attention  %s\n", attention.title.c_str());
   std::printf("prompt     %.1f tokens/s (%zu in blocks of %td)%s\n", r.speed.prompt, r.prompt.size(), block,
               beside(r.speed.prompt, r.plain_speed.prompt).c_str());
   std::printf("decode     %.1f tokens/s (median of %zu)%s\n", r.speed.decode, r.written.size(),
