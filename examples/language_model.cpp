@@ -1,9 +1,10 @@
 // A trained language model with other attention in the place of softmax, without retraining: loss, memory, speed,
 // and what it writes. See language_model --help.
 //
-// The rooms: model/arguments.hpp, files.hpp (tensor_file.hpp), rotary.hpp, head_memory.hpp, decoder.hpp,
-// head_sample.hpp, attentions.hpp, trial.hpp, vocabulary.hpp, report.hpp; support/ has what compare needs too. To try a
-// memory of your own, add a line to model/attentions.hpp.
+// The rooms: model/arguments.hpp, files.hpp (tensor_file.hpp), decoder.hpp, trial.hpp, vocabulary.hpp, report.hpp;
+// model/ has what llama needs too: rotary.hpp, tokens.hpp, head_memory.hpp, head_sample.hpp, attention_layers.hpp,
+// attentions.hpp, measuring.hpp; support/ what compare does. To try a memory of your own, add a line to
+// model/attentions.hpp.
 
 #include <cstdio>
 #include <filesystem>
@@ -25,6 +26,13 @@ using namespace examples;
 
 constexpr Index kCalibrationWindows = 4;
 
+/// Queries and keys of each head on the calibration text.
+std::vector<HeadSample> calibration(const LanguageModel& model, const std::filesystem::path& text) {
+  std::vector<Tokens> windows = read_windows(text, model.sides, kCalibrationWindows);
+  for (Tokens& window : windows) window.pop_back();  // nothing is predicted of it
+  return head_samples<Decoder>(model, model.sides.layers * model.sides.heads, model.sides.d, windows);
+}
+
 /// The windows one after the other, again and again.
 Tokens long_text(const std::vector<Tokens>& windows, Index length) {
   Tokens text;
@@ -42,8 +50,7 @@ void run(const ModelArguments& arguments) {
   auto windows = read_windows(folder / "heldout_tokens.npy", model.sides, kHeldOutWindows);
   const Tokens text = long_text(windows, arguments.lengths.back());
   windows.resize(static_cast<std::size_t>(arguments.windows));
-  const auto samples =
-      head_samples(model, read_windows(folder / "calibration_tokens.npy", model.sides, kCalibrationWindows));
+  const auto samples = calibration(model, folder / "calibration_tokens.npy");
 
   double exact = std::numeric_limits<double>::quiet_NaN();
   std::vector<ModelResult> results;

@@ -1,4 +1,4 @@
-// What language_model puts in the place of softmax attention: a new one is a new line.
+// What language_model and llama put in the place of softmax attention: a new one is a new line.
 #pragma once
 
 #include <phiattn/phiattn.hpp>
@@ -19,6 +19,7 @@ struct Attention {
   std::string about;  // in --help
   bool by_default;    // without --attentions
   std::function<HeadMemory(const HeadSample&)> make;
+  Index least = 0;  // tokens of a sample that it is calibrated on; 0: it asks the sample for its sides alone
 };
 
 /// Tokens that are near.
@@ -90,19 +91,20 @@ inline std::vector<Attention> far_memories() {
       {"closure-centred", "closure, centred *", "closure, about the mean query", false,
        [](Sample s) {
          return behind_window(pa::GaussianClosure<float>(pa::centring(s.q, s.k), s.v.cols(), kDiagonal));
-       }},
+       },
+       kNear},
       {"mixture", "4 closures *", "the window, and 4 Gaussians of what is older", false,
-       [](Sample s) { return behind_window(mixture(s, 4)); }},
+       [](Sample s) { return behind_window(mixture(s, 4)); }, kNear},
       {"mixture16", "16 closures *", "the same, 16 Gaussians", true,
-       [](Sample s) { return behind_window(mixture(s, 16)); }},
+       [](Sample s) { return behind_window(mixture(s, 16)); }, kNear},
       {"clusters4", "4 of 64 clusters *", "the window, and of 64 clusters the 4 that matter", false,
-       [](Sample s) { return behind_window(clusters(s, 4, 64)); }},
+       [](Sample s) { return behind_window(clusters(s, 4, 64)); }, 64},
       {"clusters", "8 of 64 clusters *", "the same, 8 of 64", true,
-       [](Sample s) { return behind_window(clusters(s, 8, 64)); }},
+       [](Sample s) { return behind_window(clusters(s, 8, 64)); }, 64},
       {"clusters128", "16 of 128 clusters *", "the same, 16 of 128", false,
-       [](Sample s) { return behind_window(clusters(s, 16, 128)); }},
+       [](Sample s) { return behind_window(clusters(s, 16, 128)); }, 128},
       {"adaptive", "cheapest within 5 % *", "the cheapest within 5 % of closure, mixture16, clusters", true,
-       adaptive},
+       adaptive, kContext + 64},
       {"closure-alone", "closure, no window", "one Gaussian of all tokens, without a window", false,
        [](Sample s) { return HeadMemory(closure(s)); }},
   };
@@ -126,19 +128,22 @@ inline std::vector<Attention> linear_states() {
   const auto centred = [=](Sample s) { return pa::Reparametrised(performer(s), pa::centring(s.q, s.k)); };
   return {
       {"window-performer", "window + Performer *", "the window, and random features of what is older", true,
-       [=](Sample s) { return behind_window(state(centred(s), s)); }},
+       [=](Sample s) { return behind_window(state(centred(s), s)); }, kNear},
       {"performer", "Performer", "256 positive random features, no window from here on", true,
        linear(performer)},
-      {"performer-centred", "Performer, centred *", "the same, of centred q and k", false, linear(centred)},
+      {"performer-centred", "Performer, centred *", "the same, of centred q and k", false, linear(centred),
+       kNear},
       {"favor++", "FAVOR++ *", "the same, variance tuned on q and k", true, linear([=](Sample s) {
          return pa::PositiveRandomFeatures<float>(
              pa::favor_plusplus(omega(s), pa::favor_plusplus_parameter(s.q, s.k)));
-       })},
+       }),
+       kNear},
       {"importance", "importance-sampled *", "the same, frequencies drawn where q and k are", false,
        linear([](Sample s) {
          return pa::PositiveRandomFeatures<float>(
              pa::sample_importance_projection<float>(kFeatures, s.q, s.k, {.seed = kSeed}));
-       })},
+       }),
+       kNear},
       {"trigonometric", "trigonometric", "128 cosines and as many sines", false, linear([](Sample s) {
          // Cosines are even: frequencies without their negatives.
          return pa::TrigonometricFeatures<float>(

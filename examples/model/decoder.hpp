@@ -5,11 +5,10 @@
 #include <cmath>
 #include <numbers>
 #include <span>
-#include <utility>
 #include <vector>
 
+#include "attention_layers.hpp"
 #include "files.hpp"
-#include "head_memory.hpp"
 #include "rotary.hpp"
 
 namespace examples {
@@ -18,14 +17,14 @@ namespace examples {
 class Decoder {
  public:
   /// @param memories  empty ones, head by head from the first layer on
-  Decoder(const LanguageModel& model, std::vector<HeadMemory> memories)
-      : model_(model), memories_(std::move(memories)), rotary_(model.sides.d, model.sides.rotary_base) {}
+  Decoder(const LanguageModel& model, const std::vector<HeadMemory>& memories)
+      : model_(model),
+        attention_(model.sides.layers, memories),
+        rotary_(model.sides.d, model.sides.rotary_base) {}
 
   Index position() const { return position_; }
-  const std::vector<HeadMemory>& memories() const { return memories_; }
-
-  /// Rows of all heads and layers whose normaliser was not positive.
-  Index nonpositive_rows() const { return nonpositive_rows_; }
+  const AttentionLayers& attention() const { return attention_; }
+  void write_down(std::vector<HeadSample>& samples) { attention_.write_down(samples); }
 
   /// Takes in the next tokens and returns the states (n, width) that logits() makes predictions of.
   const pa::Matrix<float>& advance(std::span<const int> tokens) {
@@ -62,20 +61,15 @@ class Decoder {
 
   void attend(const Block& block, Index layer) {
     const Index d = model_.sides.d;
+    const Index heads = model_.sides.heads;
     const Index width = model_.sides.width;
     normalise(block.n1);
     qkv_.noalias() = normalised_ * block.qkv.transpose();
     heads_.resize(x_.rows(), width);
-    for (Index head = 0; head < model_.sides.heads; ++head) {
-      auto q = qkv_.middleCols(head * d, d);
-      auto k = qkv_.middleCols(width + head * d, d);
-      rotary_.turn(q);
-      rotary_.turn(k);
-      auto& memory = memories_[static_cast<std::size_t>(layer * model_.sides.heads + head)];
-      const auto status =
-          memory.advance(q, k, qkv_.middleCols(2 * width + head * d, d), heads_.middleCols(head * d, d));
-      nonpositive_rows_ += status.nonpositive_rows;
-    }
+    for (Index head = 0; head < 2 * heads; ++head) rotary_.turn(qkv_.middleCols(head * d, d));
+    attention_.advance(layer, pa::packed_heads(qkv_.leftCols(width), heads),
+                       pa::packed_heads(qkv_.middleCols(width, width), heads),
+                       pa::packed_heads(qkv_.rightCols(width), heads), pa::packed_heads(heads_, heads));
     x_.noalias() += heads_ * block.projection.transpose();
   }
 
@@ -93,10 +87,9 @@ class Decoder {
   static float gelu(float x) { return x / 2 * (1 + std::erf(x / std::numbers::sqrt2_v<float>)); }
 
   const LanguageModel& model_;
-  std::vector<HeadMemory> memories_;
+  AttentionLayers attention_;
   Rotary rotary_;
   Index position_ = 0;
-  Index nonpositive_rows_ = 0;
   pa::Matrix<float> x_, normalised_, qkv_, heads_, hidden_;
 };
 

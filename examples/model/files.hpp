@@ -8,6 +8,7 @@
 #include "../support/files.hpp"
 #include "../support/json.hpp"
 #include "tensor_file.hpp"
+#include "tokens.hpp"
 
 namespace examples {
 
@@ -42,8 +43,6 @@ struct LanguageModel {
   std::vector<Block> blocks;
   LayerNorm last;
 };
-
-using Tokens = std::vector<int>;
 
 namespace detail {
 

@@ -10,11 +10,14 @@ namespace examples {
 namespace pa = phiattn;
 using pa::Index;
 
-/// Turns the pair (x_i, x_{i + d/2}) of a query or key at position p by the angle p / base^(2i/d): q . k then depends
-/// on the distance of their tokens alone.
+/// Which numbers of a head turn together: (x_i, x_{i + d/2}) or (x_{2i}, x_{2i + 1}).
+enum class Pairs { halves, neighbours };
+
+/// Turns the i-th pair of a query or key at position p by the angle p / base^(2i/d): q . k then depends on the distance
+/// of their tokens alone.
 class Rotary {
  public:
-  Rotary(Index d, double base) : frequencies_(d / 2) {
+  Rotary(Index d, double base, Pairs pairs = Pairs::halves) : pairs_(pairs), frequencies_(d / 2) {
     for (Index i = 0; i < d / 2; ++i) {
       frequencies_(i) = std::pow(base, -2 * static_cast<double>(i) / static_cast<double>(d));
     }
@@ -34,20 +37,21 @@ class Rotary {
   /// Rows x (n, d) of the tokens moved to.
   void turn(pa::MatrixRef<float> x) const {
     const Index half = frequencies_.size();
+    const Index step = pairs_ == Pairs::halves ? 1 : 2, apart = pairs_ == Pairs::halves ? half : 1;
     for (Index t = 0; t < x.rows(); ++t) {
-      auto low = x.row(t).head(half).array();
-      auto high = x.row(t).tail(half).array();
-      const auto c = cos_.row(t).array();
-      const auto s = sin_.row(t).array();
+      auto row = x.row(t);
       for (Index i = 0; i < half; ++i) {
-        const float before = low(i);
-        low(i) = before * c(i) - high(i) * s(i);
-        high(i) = high(i) * c(i) + before * s(i);
+        float& low = row(step * i);
+        float& high = row(step * i + apart);
+        const float before = low;
+        low = before * cos_(t, i) - high * sin_(t, i);
+        high = high * cos_(t, i) + before * sin_(t, i);
       }
     }
   }
 
  private:
+  Pairs pairs_;
   pa::RowVector<double> frequencies_;
   pa::Matrix<float> cos_, sin_;
 };

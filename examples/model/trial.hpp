@@ -4,8 +4,6 @@
 #include <phiattn/core/random.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,6 +15,7 @@
 #include "arguments.hpp"
 #include "attentions.hpp"
 #include "decoder.hpp"
+#include "measuring.hpp"
 
 namespace examples {
 
@@ -37,43 +36,7 @@ struct ModelResult {
   Tokens written;  // at the end of the first length
 };
 
-namespace detail {
-
-inline double seconds_of(const auto& call) {
-  const auto start = std::chrono::steady_clock::now();
-  call();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-inline double median(std::vector<double> x) {
-  const auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
-  std::nth_element(x.begin(), middle, x.end());
-  return *middle;
-}
-
-/// Draws the next token at temperature 0.8, from a uniform number.
-inline int draw_token(const pa::Matrix<float>& logits, double uniform) {
-  constexpr float kTemperature = 0.8f;
-  const auto row = logits.row(0).array();
-  const pa::RowVector<float> weights = ((row - row.maxCoeff()) / kTemperature).exp();
-  double left = uniform * static_cast<double>(weights.sum());
-  int token = 0;
-  for (; token + 1 < weights.size(); ++token) {
-    left -= static_cast<double>(weights(token));
-    if (left < 0) break;
-  }
-  return token;
-}
-
-/// What memories hold on to, without the scratch that they keep between calls: copies start without it.
-inline std::optional<std::int64_t> bytes_of(const std::vector<HeadMemory>& memories) {
-  if (!heap_meter::kHeapIsMetered) return std::nullopt;
-  const std::int64_t before = heap_meter::live();
-  const std::vector<HeadMemory> copies = memories;
-  return heap_meter::live() - before;
-}
-
-}  // namespace detail
+inline constexpr double kTemperature = 0.8;
 
 /// Takes in `text` in blocks up to kWritten tokens before each length, and writes from there on.
 inline void measure_speeds(Decoder decoder, const Tokens& text, const std::vector<Index>& lengths,
@@ -87,21 +50,20 @@ inline void measure_speeds(Decoder decoder, const Tokens& text, const std::vecto
       const auto first = static_cast<std::size_t>(decoder.position());
       const auto end = static_cast<std::size_t>(length - kWritten);
       const auto block = std::span(text).subspan(first, std::min(kBlockOfTokens, end - first));
-      prefill_seconds +=
-          detail::seconds_of([&] { logits = decoder.logits(decoder.advance(block).bottomRows(1)); });
+      prefill_seconds += seconds_of([&] { logits = decoder.logits(decoder.advance(block).bottomRows(1)); });
       prefilled += static_cast<Index>(block.size());
     }
     std::vector<double> seconds;
     while (decoder.position() < length) {
-      seconds.push_back(detail::seconds_of([&] {
+      seconds.push_back(seconds_of([&] {
         const int token =
-            detail::draw_token(logits, random.uniform(static_cast<std::uint64_t>(decoder.position())));
+            draw_token(logits, kTemperature, random.uniform(static_cast<std::uint64_t>(decoder.position())));
         if (length == lengths.front()) result.written.push_back(token);
         logits = decoder.logits(decoder.advance(std::span(&token, 1)));
       }));
     }
     result.speeds.push_back({length, static_cast<double>(prefilled) / prefill_seconds,
-                             1 / detail::median(std::move(seconds)), detail::bytes_of(decoder.memories())});
+                             1 / median(std::move(seconds)), bytes_of(decoder.attention())});
   }
 }
 
@@ -115,7 +77,7 @@ inline ModelResult try_attention(const Attention& attention, const LanguageModel
   for (const Tokens& window : windows) {
     Decoder decoder(model, empty);
     result.loss += loss(decoder, window) / static_cast<double>(windows.size());
-    result.nonpositive_rows += decoder.nonpositive_rows();
+    result.nonpositive_rows += decoder.attention().nonpositive_rows();
   }
   measure_speeds(Decoder(model, std::move(empty)), text, lengths, result);
   return result;

@@ -84,3 +84,14 @@ TEST_CASE("language_model --help: every attention, and the defaults that run") {
   CHECK(list_behind(help, "speed are taken; ") ==
         at_commas(ran(PHIATTN_LANGUAGE_MODEL, "--windows 1 --attentions uniform", "n")));
 }
+
+TEST_CASE("llama --help: every attention, and the defaults that run") {
+  const std::string help = help_of(PHIATTN_LLAMA);
+  check_listed(help, known_names(PHIATTN_LLAMA, "--random 15M --attention"));
+  const auto [output, exit_code] = run(PHIATTN_LLAMA, "--json --random 8,8,1,2,1,16");
+  CAPTURE(output);
+  REQUIRE(exit_code == 0);
+  const auto result = nlohmann::json::parse(output);
+  CHECK(help.find("--attention A      " + result["attention"].get<std::string>() + ',') != std::string::npos);
+  CHECK(list_behind(help, "one by one; ") == std::to_string(result["written"].size()));
+}

@@ -14,13 +14,14 @@ using namespace support;
 using phiattn::Index;
 using phiattn::Matrix;
 
-TEST_CASE("compare and language_model: output that cannot be written is an error") {
+TEST_CASE("programs: output that cannot be written is an error") {
   if (!std::filesystem::exists("/dev/full")) return;
   const auto into_full = [](const std::string& program, const std::string& arguments) {
     return run("sh", "-c '\"" + program + "\" " + arguments + " >/dev/full'");
   };
   for (const auto& [output, exit_code] :
        {into_full(PHIATTN_COMPARE, "--help"), into_full(PHIATTN_LANGUAGE_MODEL, "--help"),
+        into_full(PHIATTN_LLAMA, "--help"),
         into_full(PHIATTN_COMPARE, "--heads easy_a --causal no --maps uniform")}) {
     CHECK(exit_code == 2);
     CHECK_THAT(output, ContainsSubstring("standard output: cannot be written"));
