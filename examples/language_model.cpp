@@ -2,7 +2,7 @@
 // and what it writes. See language_model --help.
 //
 // The rooms: model/arguments.hpp, files.hpp (tensor_file.hpp), decoder.hpp, trial.hpp, vocabulary.hpp, report.hpp;
-// model/ has what llama needs too: rotary.hpp, tokens.hpp, head_memory.hpp, head_sample.hpp, attention_layers.hpp,
+// model/ has what llama needs too: tokens.hpp, head_memory.hpp, head_sample.hpp, attention_layers.hpp,
 // attentions.hpp, measuring.hpp; support/ what compare does. To try a memory of your own, add a line to
 // model/attentions.hpp.
 

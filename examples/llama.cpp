@@ -16,13 +16,14 @@
 #include <utility>
 #include <vector>
 
+#include <phiattn/positions/rotary.hpp>
+
 #include "model/attention_layers.hpp"
 #include "model/attentions.hpp"
 #include "model/llama_arguments.hpp"
 #include "model/llama_file.hpp"
 #include "model/llama_report.hpp"
 #include "model/llama_trial.hpp"
-#include "model/rotary.hpp"
 #include "model/tokenizer.hpp"
 #include "support/heap_hooks.hpp"
 #include "support/program.hpp"
@@ -36,9 +37,7 @@ class Llama {
  public:
   /// @param memories  empty ones, one a head of keys, from the first layer on
   Llama(const LlamaModel& model, const std::vector<HeadMemory>& memories)
-      : model_(model),
-        attention_(model.sides.layers, memories),
-        rotary_(model.sides.d(), 10000, Pairs::neighbours) {}
+      : model_(model), attention_(model.sides.layers, memories) {}
 
   const AttentionLayers& attention() const { return attention_; }
   void write_down(std::vector<HeadSample>& samples) { attention_.write_down(samples); }
@@ -48,7 +47,6 @@ class Llama {
     const auto n = static_cast<Index>(tokens.size());
     x_.resize(n, model_.sides.dim);
     for (Index t = 0; t < n; ++t) x_.row(t) = model_.embedding.row(tokens[static_cast<std::size_t>(t)]);
-    rotary_.move_to(position_, n);
     for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
       attend(model_.layers[layer], static_cast<Index>(layer));
       transform(model_.layers[layer]);
@@ -76,10 +74,10 @@ class Llama {
 
   void attend(const LlamaLayer& layer, Index number) {
     const Index heads = model_.sides.heads, kv_heads = model_.sides.kv_heads;
-    const Index d = model_.sides.d(), dim = model_.sides.dim, kv_dim = model_.sides.kv_dim();
+    const Index dim = model_.sides.dim, kv_dim = model_.sides.kv_dim();
     normalise(layer.attention_norm);
     qkv_.noalias() = normalised_ * layer.qkv.transpose();
-    for (Index h = 0; h < heads + kv_heads; ++h) rotary_.turn(qkv_.middleCols(h * d, d));
+    pa::rotary(pa::packed_heads(qkv_.leftCols(dim + kv_dim), heads + kv_heads), position_);
     attended_.resize(x_.rows(), dim);
     attention_.advance(number, pa::packed_heads(qkv_.leftCols(dim), heads),
                        pa::packed_heads(qkv_.middleCols(dim, kv_dim), kv_heads),
@@ -100,7 +98,6 @@ class Llama {
 
   const LlamaModel& model_;
   AttentionLayers attention_;
-  Rotary rotary_;  // to be the library's
   Index position_ = 0;
   pa::Matrix<float> x_, normalised_, qkv_, attended_, gate_up_, hidden_;
 };

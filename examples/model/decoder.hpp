@@ -7,9 +7,10 @@
 #include <span>
 #include <vector>
 
+#include <phiattn/positions/rotary.hpp>
+
 #include "attention_layers.hpp"
 #include "files.hpp"
-#include "rotary.hpp"
 
 namespace examples {
 
@@ -18,9 +19,7 @@ class Decoder {
  public:
   /// @param memories  empty ones, head by head from the first layer on
   Decoder(const LanguageModel& model, const std::vector<HeadMemory>& memories)
-      : model_(model),
-        attention_(model.sides.layers, memories),
-        rotary_(model.sides.d, model.sides.rotary_base) {}
+      : model_(model), attention_(model.sides.layers, memories) {}
 
   Index position() const { return position_; }
   const AttentionLayers& attention() const { return attention_; }
@@ -31,7 +30,6 @@ class Decoder {
     const auto n = static_cast<Index>(tokens.size());
     x_.resize(n, model_.sides.width);
     for (Index t = 0; t < n; ++t) x_.row(t) = model_.embedding.row(tokens[static_cast<std::size_t>(t)]);
-    rotary_.move_to(position_, n);
     for (std::size_t layer = 0; layer < model_.blocks.size(); ++layer) {
       attend(model_.blocks[layer], static_cast<Index>(layer));
       transform(model_.blocks[layer]);
@@ -60,13 +58,13 @@ class Decoder {
   }
 
   void attend(const Block& block, Index layer) {
-    const Index d = model_.sides.d;
     const Index heads = model_.sides.heads;
     const Index width = model_.sides.width;
     normalise(block.n1);
     qkv_.noalias() = normalised_ * block.qkv.transpose();
     heads_.resize(x_.rows(), width);
-    for (Index head = 0; head < 2 * heads; ++head) rotary_.turn(qkv_.middleCols(head * d, d));
+    pa::rotary(pa::packed_heads(qkv_.leftCols(2 * width), 2 * heads), position_,
+               {.base = model_.sides.rotary_base, .pairs = pa::RotaryPairs::halves});
     attention_.advance(layer, pa::packed_heads(qkv_.leftCols(width), heads),
                        pa::packed_heads(qkv_.middleCols(width, width), heads),
                        pa::packed_heads(qkv_.rightCols(width), heads), pa::packed_heads(heads_, heads));
@@ -88,7 +86,6 @@ class Decoder {
 
   const LanguageModel& model_;
   AttentionLayers attention_;
-  Rotary rotary_;
   Index position_ = 0;
   pa::Matrix<float> x_, normalised_, qkv_, heads_, hidden_;
 };

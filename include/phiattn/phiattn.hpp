@@ -23,6 +23,8 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/core/heads.hpp>
 #include <phiattn/core/random.hpp>
 
+#include <phiattn/positions/rotary.hpp>
+
 #include <phiattn/feature_block.hpp>
 #include <phiattn/similarity.hpp>
 #include <phiattn/former_names.hpp>

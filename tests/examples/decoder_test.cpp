@@ -93,34 +93,6 @@ TEST_CASE("decoder: copies of a memory are independent") {
   CHECK(largest_difference(last, due.bottomRows(1)) < kRounding);
 }
 
-TEST_CASE("rotary: scores depend on distances alone, and lengths stay") {
-  const pa::RowVector<float> q = pa::RowVector<float>::Random(64);
-  const pa::RowVector<float> k = pa::RowVector<float>::Random(64);
-  Rotary rotary(64, 10000);
-  const auto score = [&](Index of_q, Index of_k) {
-    pa::Matrix<float> x(2, 64);
-    x << q, k;
-    rotary.move_to(of_q, 1);
-    rotary.turn(x.topRows(1));
-    rotary.move_to(of_k, 1);
-    rotary.turn(x.bottomRows(1));
-    CHECK(x.row(0).norm() == Approx(q.norm()).epsilon(1e-5));
-    return x.row(0).dot(x.row(1));
-  };
-  const float near = score(5, 2);
-  CHECK(score(1005, 1002) == Approx(near).margin(1e-4));
-  CHECK(score(0, 0) == Approx(q.dot(k)).margin(1e-5));
-  CHECK(std::abs(score(9, 2) - near) > 0.01f);
-  // By its definition: the pair (x_i, x_{i + 32}) turns by p / 10000^(2i/64).
-  pa::Matrix<float> x(1, 64);
-  x << q;
-  rotary.move_to(3, 1);
-  rotary.turn(x);
-  const double angle = 3 / std::pow(10000.0, 2.0 * 5 / 64);
-  CHECK(x(0, 5) == Approx(q(5) * std::cos(angle) - q(37) * std::sin(angle)).margin(1e-6));
-  CHECK(x(0, 37) == Approx(q(37) * std::cos(angle) + q(5) * std::sin(angle)).margin(1e-6));
-}
-
 TEST_CASE("vocabulary: texts of tokens, in UTF-8") {
   const Vocabulary vocabulary(kFolder / "vocabulary.json", 1024);
   const std::string text = vocabulary.text(some_tokens(60));

@@ -92,6 +92,9 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
   AttentionStatus advance_block(const Queries<S>& queries, const Tokens<S>& tokens, const RowSums<S>& out) {
     return model_->advance_block(queries, tokens, out);
   }
+  void forget_all() { model_->clear(); }
+  bool can_forget_from(Index n) const { return model_->can_forget_from(n); }
+  Index forget_from(Index n) { return model_->forget_from(n); }
   bool advance_step(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
                     const detail::InputView<S>& v, S root_scale, const detail::OutputGroup<S>& out) {
     return model_->advance_step(q, k, v, root_scale, out);
@@ -122,6 +125,9 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
     virtual bool advance_step(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
                               const detail::InputView<S>& v, S root_scale,
                               const detail::OutputGroup<S>& out) = 0;
+    virtual void clear() = 0;
+    virtual bool can_forget_from(Index n) const = 0;
+    virtual Index forget_from(Index n) = 0;
     virtual void check_same(const Concept& other) const = 0;
     virtual void absorb(const Concept& other) = 0;
     virtual AttentionStatus attend_around(const Input<S>& q, const detail::CallKeys<S>& keys,
@@ -158,6 +164,15 @@ class AnyMemory : public MemoryBase<AnyMemory<S_>, S_> {
         return false;
       }
     }
+    void clear() override {
+      if constexpr (ClearableModel<M>) {
+        memory.clear();
+      } else {
+        detail::fail_argument("clear: the memory has no forget_all()");
+      }
+    }
+    bool can_forget_from(Index n) const override { return memory.can_forget_from(n); }
+    Index forget_from(Index n) override { return memory.forget_from(n); }
     const M& same_type(const Concept& other) const {
       const auto* same = dynamic_cast<const Model*>(&other);
       if (!same) detail::fail_argument("merge: the memories are of different types");

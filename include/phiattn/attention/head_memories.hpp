@@ -118,6 +118,19 @@ class HeadMemories {
     for (Index h = 0; h < kv_heads(); ++h) at(stream, h) = empty_[static_cast<std::size_t>(h)];
   }
 
+  /// The tokens of a stream from the n-th on have never come; see truncate() of its memories. All or nothing.
+  void truncate(Index stream, Index n) {
+    checked(stream);
+    for (Index h = 0; h < kv_heads(); ++h) at(stream, h).check_truncate(n);
+    for (Index h = 0; h < kv_heads(); ++h) at(stream, h).truncate(n);
+  }
+
+  /// Room for n tokens in each memory.
+  void reserve(Index n) requires requires(M memory) { memory.reserve(n); }
+  {
+    for (M& memory : memories_) memory.reserve(n);
+  }
+
   /// Streams from `streams` on end; new ones are empty.
   void resize(Index streams) {
     detail::check_at_least("streams", streams, 0);

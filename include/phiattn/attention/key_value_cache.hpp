@@ -43,19 +43,42 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
   Index value_dimension() const { return tokens_.value_dimension(); }
   std::optional<double> scale() const { return scale_; }
 
+  /// All keys times sqrt(scale), (n, d), and values (n, dv), until the next token comes.
+  auto keys() const { return tokens_.keys().eigen(); }
+  auto values() const { return tokens_.values().eigen(); }
+
+  /// Room for n tokens in all, once the first has come: until then nothing is allocated, and then nothing more.
+  void reserve(Index n) {
+    detail::check_at_least("n of reserve", n, 0);
+    if (dimension_) tokens_.reserve(n, *dimension_);
+    reserved_ = n;
+  }
+
   // What MemoryBase works with; see BlockModel.
   std::optional<S> sink() const {
     if constexpr (detail::Modified<K>) return kernel_.rules().sink;
     return {};
   }
   Index reading_position() const { return size() == 0 ? 0 : position(size() - 1) + 1; }
+  void forget_all() {
+    tokens_.truncate(0);
+    positions_.clear();
+  }
   bool takes_groups() const { return true; }
   Index block_rows() const { return std::min<Index>(chunk_, 1024); }
 
   void settle(Index d) {
     if (dimension_) return;
     if (!scale_) scale_ = detail::checked_scale<S>({}, kernel_.default_scale(d));
+    tokens_.reserve(reserved_, d);
     dimension_ = d;
+  }
+
+  bool can_forget_from(Index /*n*/) const { return true; }
+  Index forget_from(Index n) {
+    tokens_.truncate(n);
+    if (!positions_.empty()) positions_.resize(static_cast<std::size_t>(n));
+    return reading_position();
   }
 
   void append_block(const Tokens<S>& tokens) {
@@ -94,7 +117,7 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
     if (detail::attend_step<S>(q, root_scale, tokens_.keys(), tokens_.values(), tokens_.log_weights(), out)) {
       return true;
     }
-    tokens_.drop_last();
+    tokens_.truncate(n - 1);
     return false;
   }
 
@@ -159,6 +182,7 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
   Index chunk_;
   std::optional<double> scale_;
   std::optional<Index> dimension_;
+  Index reserved_ = 0;
   detail::TokenStore<S> tokens_;
   std::vector<Index> positions_;  // empty as long as they are just counted
 };

@@ -42,6 +42,10 @@ class LinearState : public MemoryBase<LinearState<Map>, typename Map::Scalar> {
   double scale() const { return scale_; }
 
   // What MemoryBase works with; see BlockModel.
+  void forget_all() {
+    core_ = detail::LinearCoreOf<Map>(core_.features(), core_.value_dimension());
+    size_ = {};
+  }
   bool takes_groups() const { return true; }
   Index block_rows() const { return chunk_; }
 

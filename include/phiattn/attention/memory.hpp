@@ -82,6 +82,12 @@ concept BlockModel = detail::MemoryFacts<M> &&
   { other.takes_groups() } -> std::same_as<bool>;
 };
 
+/// A model that can start anew, as all of the library's own.
+template <class M>
+concept ClearableModel = requires(M model) {
+  model.forget_all();
+};
+
 /// A memory for which what it keeps of a key depends on where the query stands: bidirectional attention looks at both
 /// sides of each query and does not append all first.
 template <class M>

@@ -37,6 +37,10 @@ class MemoryBase {
   std::optional<S> sink() const { return {}; }
   /// Where a query stands that is read without saying where.
   Index reading_position() const { return 0; }
+  /// Whether all but the first n tokens, one of them at least, can be forgotten; if so forget_from(n) does, and returns the
+  /// position of the token to come.
+  bool can_forget_from(Index /*n*/) const { return false; }
+  Index forget_from(Index n) { return n; }
   /// Whether an exception in absorb() leaves all as it was; else merge() works on a copy.
   static constexpr bool kAbsorbsAtOnce = false;
 
@@ -105,6 +109,34 @@ class MemoryBase {
     detail::RowResults<S> results(out, self().sink());
     Loops::advance(Model::of(self()), q, k, v, options.log_weights, place(options.first), next_, results);
     return results.finish();
+  }
+
+  /// Forgets all tokens; positions start at 0 again. Dimension, scale, options and what was fitted stay.
+  void clear() {
+    static_assert(ClearableModel<Derived>, "phiattn: clear() and truncate() want a memory's forget_all()");
+    self().forget_all();
+    next_ = 0;
+  }
+
+  /// Forgets all but the first n tokens, exactly: what comes next is as if the others had never come. Caches can do that,
+  /// windows as long as no token has left them, and every memory for n = size() and n = 0.
+  /// @throws std::invalid_argument  if n < 0 or n > size(), and where it cannot be done; then nothing has changed
+  void truncate(Index n) {
+    check_truncate(n);
+    if (n == self().size()) return;
+    if (n == 0) return clear();
+    next_ = self().forget_from(n);
+  }
+
+  /// Throws where truncate(n) would.
+  void check_truncate(Index n) const {
+    const Index all = self().size();
+    if (n < 0 || n > all || (n > 0 && n < all && !self().can_forget_from(n))) {
+      detail::fail_argument("n of truncate: got " + std::to_string(n) + ", expected 0 or " +
+                            std::to_string(all) +
+                            (n < 0 || n > all ? " (size), or a number between"
+                                              : " (size): these tokens do not stand by themselves any more"));
+    }
   }
 
   /// Adds the tokens of `other`, which keep their positions; those that come later follow the last of both. All or

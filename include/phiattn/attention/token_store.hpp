@@ -27,17 +27,12 @@ class TokenStore {
   /// Room for n more tokens, all of it or nothing: what is there is given up once the larger is there.
   void make_room(Index n, Index d) {
     if (keys_.cols() == d && size_ + n <= keys_.rows()) return;
-    const Index capacity = (std::max)(size_ + n, 2 * keys_.rows());
-    Matrix<S> keys(capacity, d), values(capacity, values_.cols());
-    Vector<S> log_weights(capacity);
-    if (size_ > 0) {
-      keys.topRows(size_) = keys_.topRows(size_);
-      values.topRows(size_) = values_.topRows(size_);
-      log_weights.head(size_) = log_weights_.head(size_);
-    }
-    keys_.swap(keys);
-    values_.swap(values);
-    log_weights_.swap(log_weights);
+    hold(grown(size_ + n, keys_.rows(), (d + values_.cols()) * Index{sizeof(S)}), d);
+  }
+
+  /// Room for `capacity` tokens in all.
+  void reserve(Index capacity, Index d) {
+    if (capacity > keys_.rows()) hold(capacity, d);
   }
 
   void push(const Tokens<S>& tokens) {
@@ -62,10 +57,23 @@ class TokenStore {
     log_weights_.data()[size_] = 0;
     size_ += 1;
   }
-  /// The last token has never come.
-  void drop_last() { size_ -= 1; }
+  /// The tokens from the n-th on have never come.
+  void truncate(Index n) { size_ -= size_ - n; }
 
  private:
+  void hold(Index capacity, Index d) {
+    Matrix<S> keys(capacity, d), values(capacity, values_.cols());
+    Vector<S> log_weights(capacity);
+    if (size_ > 0) {
+      keys.topRows(size_) = keys_.topRows(size_);
+      values.topRows(size_) = values_.topRows(size_);
+      log_weights.head(size_) = log_weights_.head(size_);
+    }
+    keys_.swap(keys);
+    values_.swap(values);
+    log_weights_.swap(log_weights);
+  }
+
   static void copy(Rows<const S> from, S* to) {
     for (Index j = 0; j < from.rows; ++j, to += from.cols) std::copy_n(from.row(j), from.cols, to);
   }

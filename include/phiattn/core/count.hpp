@@ -32,4 +32,12 @@ class Count {
   Index n_ = 0;
 };
 
+/// Room to make for `needed` rows where there is room for `capacity`: twice as much, or half as much again once that is
+/// more than 16 MiB.
+inline Index grown(Index needed, Index capacity, Index row_bytes) {
+  constexpr Index kLarge = Index{1} << 24;
+  const Index more = capacity * row_bytes < kLarge ? capacity : capacity / 2;
+  return needed > capacity + more ? needed : capacity + more;
+}
+
 }  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -77,6 +77,12 @@ class Workspace {
     Top before_;
   };
 
+  /// Gives its memory back, unless a frame is in use.
+  void release() noexcept {
+    if (top_.all == 0) blocks_.clear();
+    most_ = top_.all;
+  }
+
   /// What comes next in memory, fetched by the loops in between.
   detail::Prefetch ahead;
 
@@ -131,5 +137,8 @@ class Workspace {
   Top top_;
   std::size_t most_ = 0;
 };
+
+/// Gives back what this thread has kept for its work; the next call takes it anew.
+inline void release_workspace() noexcept { Workspace::of_this_thread().release(); }
 
 }  // namespace phiattn::inline PHIATTN_ABI

@@ -98,6 +98,12 @@ class ClosureMixture : public MemoryBase<ClosureMixture<S>, S> {
   double scale() const { return frame_.scale(); }
 
   // What MemoryBase works with; see BlockModel.
+  void forget_all() {
+    const detail::ClosureMoments<S> empty(dimension(), dv_, closures_.front().options());
+    std::vector<detail::ClosureMoments<S>> all(closures_.size(), empty);
+    closures_.swap(all);
+    size_ = {};
+  }
   bool takes_groups() const { return true; }
   Index block_rows() const { return block_rows_; }
   void append_block(const Tokens<S>& tokens);

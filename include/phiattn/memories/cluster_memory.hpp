@@ -40,6 +40,11 @@ class ClusterMemory : public MemoryBase<ClusterMemory<S>, S> {
   double scale() const { return frame_.scale(); }
 
   // What MemoryBase works with; see BlockModel.
+  void forget_all() {
+    store_ = detail::ClusterStore<S>(clusters(), dimension(), dv_);
+    for (auto& bucket : buckets_) bucket.truncate(0);
+    size_ = {};
+  }
   bool takes_groups() const { return true; }
   Index block_rows() const { return block_rows_; }
   void append_block(const Tokens<S>& tokens);

@@ -24,6 +24,7 @@ class ForgetfulMemory : public MemoryBase<ForgetfulMemory<S>, S> {
   std::optional<double> scale() const { return std::nullopt; }
 
   // What MemoryBase works with; see BlockModel.
+  void forget_all() { size_ = {}; }
   bool takes_groups() const { return true; }
   void append_block(const Tokens<S>& tokens) { size_ += tokens.size(); }
 

@@ -47,6 +47,10 @@ class GaussianClosure : public MemoryBase<GaussianClosure<S>, S> {
   double scale() const { return frame_.scale(); }
 
   // What MemoryBase works with; see BlockModel.
+  void forget_all() {
+    moments_ = detail::ClosureMoments<S>(dimension(), dv_, moments_.options());
+    size_ = {};
+  }
   bool takes_groups() const { return true; }
   Index block_rows() const { return block_rows_; }
   void append_block(const Tokens<S>& tokens);

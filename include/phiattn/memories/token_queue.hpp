@@ -67,7 +67,7 @@ class TokenQueue {
       move_to_front(log_weights_.data(), 1);
       move_to_front(positions_.data(), 1);
     } else {
-      const Index capacity = 2 * (size_ + n);
+      const Index capacity = grown(2 * (size_ + n), k_.rows(), (d + v_.cols()) * Index{sizeof(S)});
       Matrix<S> k(capacity, d), v(capacity, v_.cols());
       Vector<S> log_weights(capacity);
       Vector<Index> positions(capacity);

@@ -118,6 +118,16 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
   // What MemoryBase, or another window, works with; see BlockModel.
   Index block_rows() const { return block_rows_; }
+  void forget_all() {
+    far_.clear();
+    near_.drop_last(near_.size());
+  }
+  /// Those that have left the window do not come back.
+  bool can_forget_from(Index /*n*/) const { return far_.size() == 0; }
+  Index forget_from(Index n) {
+    near_.drop_last(near_.size() - n);
+    return near_.middle(n - 1, 1).first + 1;
+  }
   bool takes_groups() const { return far_.takes_groups(); }
   std::optional<S> sink() const { return far_.sink(); }
 
