@@ -3,6 +3,7 @@
 
 #include <phiattn/core/matrix.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -201,7 +202,7 @@ inline LlamaModel random_llama(const LlamaShape& sides, std::uint64_t seed) {
       model, 1,
       [&](auto rows) {
         std::normal_distribution<float> normal(0, 1 / std::sqrt(static_cast<float>(rows.cols())));
-        for (float& weight : rows.reshaped()) weight = normal(bits);
+        std::generate_n(rows.data(), rows.size(), [&] { return normal(bits); });
       },
       [](Index) {});
   for (LlamaLayer& layer : model.layers) {

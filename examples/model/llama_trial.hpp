@@ -4,6 +4,7 @@
 #include <phiattn/core/random.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -62,6 +63,16 @@ std::vector<HeadMemory> empty_memories(const LlamaModel& model, const Attention&
   return empty;
 }
 
+namespace detail {
+
+/// The largest of all, or NaN if one of them is.
+inline double larger(double so_far, const pa::RowVector<float>& numbers) {
+  const auto largest = static_cast<double>(numbers.maxCoeff<Eigen::PropagateNaN>());
+  return largest > so_far || std::isnan(largest) ? largest : so_far;
+}
+
+}  // namespace detail
+
 /// Takes in the prompt by blocks and writes on, token by token, the plain loops the same tokens in turn.
 template <class Decoder, class Plain>
 LlamaResult run_llama(const LlamaModel& model, const Attention& attention, const LlamaArguments& arguments,
@@ -74,10 +85,10 @@ LlamaResult run_llama(const LlamaModel& model, const Attention& attention, const
   pa::RowVector<float> logits;
   typename Plain::Vector state, due;
   const auto compare = [&] {
-    result.largest_logit = std::max(result.largest_logit, double(logits.cwiseAbs().maxCoeff()));
-    if (arguments.plain)
-      result.difference =
-          std::max(result.difference, double((logits.transpose() - due).cwiseAbs().maxCoeff()));
+    result.largest_logit = detail::larger(result.largest_logit, logits.cwiseAbs());
+    if (arguments.plain) {
+      result.difference = detail::larger(result.difference, (logits - due.transpose()).cwiseAbs());
+    }
   };
 
   const double seconds = seconds_of([&] {
