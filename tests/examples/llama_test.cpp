@@ -139,7 +139,7 @@ TEST_CASE("llama: texts are cut into tokens of the best scores, and bytes of wha
 
 TEST_CASE("llama: a malformed tokenizer is refused by its name") {
   const std::string good = tokenizer_bytes();
-  for (const std::string bad : {std::string(), good.substr(0, 3), good.substr(0, good.size() - 1), good + 'x',
+  for (const std::string& bad : {std::string(), good.substr(0, 3), good.substr(0, good.size() - 1), good + 'x',
                                 tokenizer_bytes(-1), tokenizer_bytes(5)}) {
     CAPTURE(bad.size());
     const TemporaryFile file(bad);
