@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace examples {
@@ -45,16 +46,40 @@ inline std::string format(const char* pattern, double x) {
 
 inline std::string json_number(double x) { return std::isfinite(x) ? format("%.9g", x) : "null"; }
 
-inline std::string json_string(const std::string& text) {
+/// How many bytes the character at the front of text takes in UTF-8 (RFC 3629), 0 if they are none.
+inline std::size_t utf8_length(std::string_view text) {
+  const auto byte = [text](std::size_t i) -> unsigned {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  // Neither longer than need be, nor a surrogate, nor beyond the last character.
+  const unsigned least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (lead < 0xC2 || lead > 0xF4 || byte(1) < least || byte(1) > most) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
+  }
+  return length;
+}
+
+/// Bytes that are no UTF-8, as a model may write them, become the replacement character.
+inline std::string json_string(std::string_view text) {
   std::string quoted = "\"";
-  for (const char c : text) {
+  for (std::size_t n; !text.empty(); text.remove_prefix(n)) {
+    const char c = text.front();
+    n = utf8_length(text);
     char escaped[8];
-    if (static_cast<unsigned char>(c) < 0x20) {
+    if (n == 0) {
+      quoted += "\xEF\xBF\xBD";
+      n = 1;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
       std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
       quoted += escaped;
     } else {
       if (c == '"' || c == '\\') quoted += '\\';
-      quoted += c;
+      quoted += text.substr(0, n);
     }
   }
   return quoted + '"';

@@ -139,35 +139,32 @@ bool has_whole_mask(const K& kernel) {
   return false;
 }
 
-/// Attention of one similarity, or an empty memory, after all checks of shapes. Made once for all heads.
+/// Attention of one similarity, or an empty memory, after all checks of shapes. Made once for all heads; refers to the
+/// similarity.
 template <class F, class S = typename F::Scalar>
 class GroupAttention {
  public:
   GroupAttention(const F& similarity, Index n_q, Index n_k, Index dv, const AttentionOptions& options)
-      : empty_(make(similarity, dv, options)), sight_(options, n_q, n_k), options_(options) {}
+      : similarity_(similarity), dv_(dv), sight_(options, n_q, n_k), options_(options) {}
 
   AttentionStatus operator()(const InputGroup<S>& q, const CallKeys<S>& keys,
                              const OutputGroup<S>& out) const {
     if constexpr (Kernel<F>) {
-      return attend_tiled<S>(KernelRef<S>::of(empty_), empty_.default_scale(q.cols()), kScaleOnQueries<F>, q,
-                             keys, sight_.mask(has_whole_mask(empty_)), options_,
-                             RowResults<S>(out, sink_of(empty_)));
+      return attend_tiled<S>(KernelRef<S>::of(similarity_), similarity_.default_scale(q.cols()),
+                             kScaleOnQueries<F>, q, keys, sight_.mask(has_whole_mask(similarity_)), options_,
+                             RowResults<S>(out, sink_of(similarity_)));
+    } else if constexpr (FeatureMap<F>) {
+      LinearState<F> state(similarity_, dv_, options_);
+      return attend(state, q, keys, out, options_);
     } else {
-      auto memory = empty_;
+      F memory = similarity_;
       return attend(memory, q, keys, out, options_);
     }
   }
 
  private:
-  static auto make(const F& similarity, Index dv, const AttentionOptions& options) {
-    if constexpr (FeatureMap<F>) {
-      return LinearState<F>(similarity, dv, options);
-    } else {
-      return similarity;
-    }
-  }
-
-  decltype(make(std::declval<const F&>(), Index{}, std::declval<const AttentionOptions&>())) empty_;
+  const F& similarity_;
+  Index dv_;
   Sight sight_;
   AttentionOptions options_;
 };
@@ -199,21 +196,23 @@ template <class F>
 concept Attends = Tagged<F> || Memory<F>;
 
 /// What a call is refused for beside the shapes that its arguments must agree in.
-/// @param what_d, what_dv  the names of these numbers
+/// @param columns  what the last extent of an input is called: columns, dim
 template <Attends F>
-void check_similarity(const F& similarity, Index n_q, Index n_k, const char* what_d, Index d,
-                      const char* what_dv, Index dv, const AttentionOptions& options) {
+void check_similarity(const F& similarity, Index n_q, Index n_k, const char* columns, Index d, Index dv,
+                      const AttentionOptions& options) {
+  const auto check = [columns](const char* of, Index came, const char* reference, Index due) {
+    if (came != due) check_equal((std::string(columns) + of).c_str(), came, reference, due);
+  };
   if constexpr (Tagged<F>) {
     require_similarity<F>();
-    if constexpr (FeatureMap<F>)
-      check_equal(what_d, d, "dimension of the feature map", similarity.dimension());
+    if constexpr (FeatureMap<F>) check(" of q", d, "dimension of the feature map", similarity.dimension());
     checked_scale<typename F::Scalar>(options, similarity.default_scale(d));
     if constexpr (Kernel<F> && Modified<F>) similarity.rules().check(n_q, n_k);
   } else {
     check_equal("size of the memory", similarity.size(), "an empty one", 0);
     if (options.scale) fail_argument("scale: it belongs to the memory; construct the memory with it");
-    if (const std::optional<Index> due = similarity.dimension()) check_equal(what_d, d, "dimension d", *due);
-    check_equal(what_dv, dv, "dimension dv", similarity.value_dimension());
+    if (const std::optional<Index> due = similarity.dimension()) check(" of k", d, "dimension d", *due);
+    check(" of v", dv, "dimension dv", similarity.value_dimension());
   }
   checked_chunk(options);
   if (options.alignment != Alignment::last &&

@@ -57,12 +57,10 @@ AttentionStatus for_each_head(const HeadsInput<S>& q, const HeadsInput<S>& k, co
 
 template <Attends F>
 void check_sequences(const F& similarity, const Sequences& sequences, Index n_q, Index n_k,
-                     const char* what_d, Index d, const char* what_dv, Index dv,
-                     const AttentionOptions& options) {
+                     const char* columns, Index d, Index dv, const AttentionOptions& options) {
   sequences.check(n_q, n_k);
   for (Index s = 0; s < sequences.size(); ++s) {
-    check_similarity(similarity, sequences.queries(s).n, sequences.keys(s).n, what_d, d, what_dv, dv,
-                     options);
+    check_similarity(similarity, sequences.queries(s).n, sequences.keys(s).n, columns, d, dv, options);
   }
 }
 
@@ -100,8 +98,8 @@ AttentionStatus attention(const F& similarity, const HeadsInput<typename F::Scal
                           const HeadsInput<typename F::Scalar>& k, const HeadsInput<typename F::Scalar>& v,
                           const HeadsOutput<typename F::Scalar>& out, const AttentionOptions& options = {}) {
   detail::check_heads(q, k, v, out);
-  detail::check_similarity(similarity, q.shape().tokens, k.shape().tokens, "dim of q", q.shape().dim,
-                           "dim of v", v.shape().dim, options);
+  detail::check_similarity(similarity, q.shape().tokens, k.shape().tokens, "dim", q.shape().dim,
+                           v.shape().dim, options);
   const detail::GroupAttention<F> attend(similarity, q.shape().tokens, k.shape().tokens, v.shape().dim,
                                          options);
   return detail::for_each_head<typename F::Scalar>(
@@ -123,8 +121,8 @@ AttentionStatus attention(const R& similarities, const HeadsInput<detail::Scalar
   detail::check_equal("number of similarities", static_cast<Index>(std::ranges::size(similarities)),
                       "heads of q", q.shape().heads);
   for (const F& similarity : similarities) {
-    detail::check_similarity(similarity, q.shape().tokens, k.shape().tokens, "dim of q", q.shape().dim,
-                             "dim of v", v.shape().dim, options);
+    detail::check_similarity(similarity, q.shape().tokens, k.shape().tokens, "dim", q.shape().dim,
+                             v.shape().dim, options);
   }
   return detail::for_each_head<typename F::Scalar>(
       q, k, v, out, false, [&](Index h, const auto& of_q, const auto& keys, const auto& of_out) {
@@ -142,8 +140,7 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
                           const KeyInput<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
                           const Output<typename F::Scalar>& out, const AttentionOptions& options,
                           const Sequences& sequences) {
-  detail::check_sequences(similarity, sequences, q.rows(), k.rows(), "columns of q", q.cols(), "columns of v",
-                          v.cols(), options);
+  detail::check_sequences(similarity, sequences, q.rows(), k.rows(), "columns", q.cols(), v.cols(), options);
   detail::check_equal("columns of q", q.cols(), "columns of k", k.cols());
   detail::check_keys_and_values(k, v, k.cols(), v.cols());
   if (const auto& w = k.log_weights())
@@ -174,8 +171,8 @@ AttentionStatus attention(const F& similarity, const HeadsInput<typename F::Scal
                           const Sequences& sequences) {
   detail::check_heads(q, k, v, out);
   detail::check_equal("batch of q", q.shape().batch, "one, of packed sequences", 1);
-  detail::check_sequences(similarity, sequences, q.shape().tokens, k.shape().tokens, "dim of q",
-                          q.shape().dim, "dim of v", v.shape().dim, options);
+  detail::check_sequences(similarity, sequences, q.shape().tokens, k.shape().tokens, "dim", q.shape().dim,
+                          v.shape().dim, options);
   return detail::for_each_head<typename F::Scalar>(
       q, k, v, out, detail::Tagged<F> || detail::GroupMemory<F>,
       [&](Index, const auto& of_q, const auto& keys, const auto& of_out) {
