@@ -1,5 +1,5 @@
 #!/bin/sh
-# From a fresh clone to a result:  sh cmake/run.sh demo|test|asan|mutants|speed|bench|figures [arguments of the program]
+# From a fresh clone to a result:  sh cmake/run.sh demo|test|asan|fuzz|tsan|valgrind|mutants|speed|bench|figures [arguments of the program]
 set -eu
 
 say() { printf '\n== %s\n' "$*"; }
@@ -8,21 +8,30 @@ works() { "$@" >/dev/null 2>&1; }
 has_cmake() { cmake --workflow --list-presets; }  # 3.25 or newer
 has_builder() { command -v ninja || command -v make; }
 has_compiler() { echo '#include <concepts>' | ${CXX:-c++} -std=c++20 -fsyntax-only -x c++ -; }
+has_fuzzer() {
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++ -fsanitize=fuzzer -x c++ - -o /dev/null
+}
 is_debian() { command -v apt-get && command -v dpkg; }
 
 task=${1-}
 case $task in
   demo) program=examples/compare packages= ;;
-  test | asan | mutants) program= packages='catch2 nlohmann-json3-dev' ;;
+  test | asan | mutants | tsan) program= packages='catch2 nlohmann-json3-dev' ;;
+  valgrind) program= packages='catch2 nlohmann-json3-dev valgrind' ;;
+  fuzz) program= packages=$(works has_fuzzer || echo clang libclang-rt-dev) ;;
   bench) program=bench/attention_bench packages=libbenchmark-dev ;;
   speed) program=bench/against_plain_eigen packages=libbenchmark-dev ;;
   figures) program=bench/figures/figures packages=$(works command -v gnuplot || echo gnuplot-nox) ;;
   *)
-    echo "usage: sh $0 demo|test|asan|mutants|speed|bench|figures [arguments of the program]
+    echo "usage: sh $0 demo|test|asan|fuzz|tsan|valgrind|mutants|speed|bench|figures [arguments of the program]
   demo   build and run the comparison of softmax and linear attention and, without arguments, a language model
          with either (language_model --quick)
   test   build and run the tests
   asan   the same under address and undefined-behaviour sanitizers
+  fuzz   random calls, memories and files against their definitions, under the same sanitizers, with clang
+  tsan   what threads share, under the thread sanitizer
+  valgrind  the same and a few goldens, under valgrind
   mutants  seeded faults, one at a time, and whether the tests notice; a part of a name takes those alone
   speed  the main cases beside plain Eigen and the machine's peak
   bench  every similarity over many shapes, by Google Benchmark

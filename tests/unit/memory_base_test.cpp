@@ -98,6 +98,17 @@ TEST_CASE("after a map has thrown, a memory goes on from the tokens that it took
   }
 }
 
+TEST_CASE("what was to stand elsewhere and was not taken moves no position") {
+  const Matrix<double> q = some(20, kD, 0), k = some(20, kD, 1), v = some(20, kDv, 2);
+  LinearState memory(ThrowingFeatures(2), kDv);
+  LinearState due(CosformerFeatures<double>(kD, 200), kDv);
+  memory.append(k, v);
+  due.append(k, v);
+  CHECK_THROWS_AS(memory.append(k, v, {.first = 90}), std::runtime_error);
+  CHECK(memory.size() == 20);
+  CHECK(memory.advance(q, k, v) == due.advance(q, k, v));
+}
+
 TEST_CASE("a window that an exception left loses nothing in a merge") {
   const Matrix<double> k = some(60, kD, 1), v = some(60, kDv, 2);
   Windowed late(5, LinearState(ThrowingFeatures(2), kDv));

@@ -19,19 +19,22 @@ class FetchAhead {
   FetchAhead& operator=(const FetchAhead&) = delete;
 };
 
-/// What a model takes moves the next position on, whether it throws or not.
+/// What a model takes moves the next position on, whether it throws or not; taking nothing moves nothing.
 template <class S>
 class Progress {
  public:
   Progress(const ModelRef<S>& model, Index position, Index& next)
-      : model_(model), position_(position - model.size(model.memory)), next_(next) {}
-  ~Progress() { next_ = position_ + model_.size(model_.memory); }
+      : model_(model), before_(model.size(model.memory)), position_(position), next_(next) {}
+  ~Progress() {
+    const Index taken = model_.size(model_.memory) - before_;
+    if (taken > 0) next_ = position_ + taken;
+  }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
  private:
   const ModelRef<S>& model_;
-  Index position_;
+  Index before_, position_;
   Index& next_;
 };
 

@@ -1,0 +1,136 @@
+// Matrices as a caller may hold them: of any storage type, in either order, with gaps, upside down.
+#pragma once
+
+#include <phiattn/core/output.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <variant>
+#include <vector>
+
+#include "bytes.hpp"
+
+namespace fuzz {
+
+enum class Way { in, out };  // as an argument or as a result of attention
+
+template <class S, Way way>
+class Stored {
+ public:
+  Stored(Bytes& bytes, const Matrix<S>& x) : rows_(x.rows()), cols_(x.cols()), upside_down_(bytes.flag()) {
+    const Index gap = bytes.between(0, 3), inner = bytes.between(1, 2);
+    if (bytes.flag()) {
+      col_stride_ = inner;
+      row_stride_ = cols_ * inner + gap;
+    } else {
+      row_stride_ = inner;
+      col_stride_ = rows_ * inner + gap;
+    }
+    switch (bytes.between(0, 3)) {
+      case 0:
+        hold<Eigen::half>(x);
+        break;
+      case 1:
+        hold<Eigen::bfloat16>(x);
+        break;
+      case 2:
+        hold<double>(x);
+        break;
+      default:
+        hold<float>(x);
+    }
+  }
+
+  /// What it holds, in the compute type.
+  Matrix<S> values() const {
+    return std::visit(
+        [&](const auto& numbers) -> Matrix<S> {
+          const auto view = view_of(numbers);
+          if (upside_down_) return view.colwise().reverse().template cast<S>();
+          return view.template cast<S>();
+        },
+        numbers_);
+  }
+
+  phiattn::Input<S> input() const {
+    return std::visit(
+        [&]<class T>(const std::vector<T>& numbers) -> phiattn::Input<S> {
+          if constexpr (kAllowed<T>) {
+            const auto view = view_of(numbers);
+            if (!upside_down_) return phiattn::Input<S>(view);
+            return phiattn::Input<S>(view.colwise().reverse());
+          }
+          std::abort();
+        },
+        numbers_);
+  }
+
+  /// Calls fill(output) with it as an output.
+  void fill(const std::function<void(const phiattn::Output<S>&)>& fill) {
+    std::visit(
+        [&]<class T>(std::vector<T>& numbers) {
+          if constexpr (kAllowed<T>) {
+            auto view = view_of(numbers);
+            if (!upside_down_) return fill(view);
+            auto turned = view.colwise().reverse();
+            fill(turned);
+          }
+        },
+        numbers_);
+  }
+
+  /// x as it is once stored here.
+  Matrix<S> narrowed(const Matrix<S>& x) const {
+    return std::visit(
+        [&]<class T>(const std::vector<T>&) -> Matrix<S> { return x.template cast<T>().template cast<S>(); },
+        numbers_);
+  }
+
+  /// Whether what is between the elements is as it was.
+  bool gaps_are_untouched() const {
+    return std::visit(
+        [&]<class T>(std::vector<T> left) {
+          view_of(left).setConstant(static_cast<T>(kGap));
+          return std::all_of(left.begin(), left.end(), [](T x) { return x == static_cast<T>(kGap); });
+        },
+        numbers_);
+  }
+
+ private:
+  static constexpr float kGap = 7;
+  template <class T>
+  static constexpr bool kAllowed = way == Way::in ? phiattn::detail::widens_to<T, S>
+                                                  : phiattn::detail::widens_to<S, T> ||
+                                                        (std::is_same_v<S, float> && sizeof(T) == 2);
+
+  template <class Numbers>
+  auto view_of(Numbers& numbers) const {
+    using T = typename Numbers::value_type;
+    using View = std::conditional_t<std::is_const_v<Numbers>, const Matrix<T>, Matrix<T>>;
+    return Eigen::Map<View, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>(numbers.data(), rows_, cols_,
+                                                                              {row_stride_, col_stride_});
+  }
+
+  template <class T>
+  void hold(const Matrix<S>& x) {
+    if constexpr (!kAllowed<T>) return hold<S>(x);
+    const bool any = rows_ > 0 && cols_ > 0;
+    const Index size = any ? (rows_ - 1) * row_stride_ + (cols_ - 1) * col_stride_ + 1 : 0;
+    std::vector<T> numbers(static_cast<std::size_t>(size), static_cast<T>(kGap));
+    auto view = view_of(numbers);
+    if (upside_down_) {
+      view.colwise().reverse() = x.template cast<T>();
+    } else {
+      view = x.template cast<T>();
+    }
+    numbers_ = std::move(numbers);
+  }
+
+  Index rows_, cols_, row_stride_, col_stride_;
+  bool upside_down_;
+  std::variant<std::vector<float>, std::vector<double>, std::vector<Eigen::half>,
+               std::vector<Eigen::bfloat16>>
+      numbers_;
+};
+
+}  // namespace fuzz

@@ -1,0 +1,40 @@
+// The memories that are fuzzed, each with its definition.
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <vector>
+
+#include "bytes.hpp"
+#include "support/far_cases.hpp"
+
+namespace fuzz {
+
+inline constexpr Index kD = laws::kFarDimension;
+
+/// What a map throws, once as many calls were left.
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+inline Index& calls_left() {
+  static Index calls = -1;  // never
+  return calls;
+}
+
+struct Subject {
+  laws::FarCase<float> far;  // its name, frame and model
+  Index window;              // tokens that it sees exactly
+  double scale;
+  bool by_position;
+  bool throws;
+  std::function<phiattn::AnyMemory<float>(Index dv, Index chunk)> make;
+
+  /// Of positive coordinates, where a query might have none in common with a key.
+  Matrix<float> queries(Bytes& bytes, Index n) const;
+  /// Keys each of which is much nearer to one centre than to all others.
+  Matrix<float> keys(Bytes& bytes, Index n) const;
+};
+
+const std::vector<Subject>& subjects();
+
+}  // namespace fuzz
