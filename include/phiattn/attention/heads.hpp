@@ -6,7 +6,7 @@
 #include <phiattn/attention/sequences.hpp>
 #include <phiattn/core/heads.hpp>
 
-#include <ranges>
+#include <iterator>
 #include <utility>
 
 namespace phiattn::inline PHIATTN_ABI {
@@ -82,9 +82,13 @@ AttentionStatus for_each_sequence(const F& similarity, const Sequences& sequence
 }
 
 template <class R>
-concept RangeOfSimilarities = std::ranges::random_access_range<R> && Attends<std::ranges::range_value_t<R>>;
+concept RangeOfSimilarities = requires(const R& range) {
+  std::size(range);
+  std::begin(range)[0];
+  requires Attends<ElementOfRange<R>>;
+};
 template <class R>
-using ScalarOfEach = typename std::ranges::range_value_t<R>::Scalar;
+using ScalarOfEach = typename ElementOfRange<R>::Scalar;
 
 }  // namespace detail
 
@@ -116,17 +120,17 @@ AttentionStatus attention(const R& similarities, const HeadsInput<detail::Scalar
                           const HeadsInput<detail::ScalarOfEach<R>>& v,
                           const HeadsOutput<detail::ScalarOfEach<R>>& out,
                           const AttentionOptions& options = {}) {
-  using F = std::ranges::range_value_t<R>;
+  using F = detail::ElementOfRange<R>;
   detail::check_heads(q, k, v, out);
-  detail::check_equal("number of similarities", static_cast<Index>(std::ranges::size(similarities)),
-                      "heads of q", q.shape().heads);
+  detail::check_equal("number of similarities", static_cast<Index>(std::size(similarities)), "heads of q",
+                      q.shape().heads);
   for (const F& similarity : similarities) {
     detail::check_similarity(similarity, q.shape().tokens, k.shape().tokens, "dim", q.shape().dim,
                              v.shape().dim, options);
   }
   return detail::for_each_head<typename F::Scalar>(
       q, k, v, out, false, [&](Index h, const auto& of_q, const auto& keys, const auto& of_out) {
-        const F& similarity = std::ranges::begin(similarities)[h];
+        const F& similarity = std::begin(similarities)[h];
         return detail::GroupAttention<F>(similarity, q.shape().tokens, k.shape().tokens, v.shape().dim,
                                          options)(of_q, keys, of_out);
       });

@@ -5,17 +5,13 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/core/matrix.hpp>
 
-#include <concepts>
-#include <ranges>
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace phiattn::inline PHIATTN_ABI {
 
 namespace detail {
-
-template <class R>
-concept RangeOfIntegers = std::ranges::input_range<R> && std::integral<std::ranges::range_value_t<R>>;
 
 struct RowRange {
   Index first, n;

@@ -6,7 +6,10 @@
 
 #include <Eigen/Core>
 #include <concepts>
+#include <iterator>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 namespace phiattn::inline PHIATTN_ABI {
 
@@ -14,6 +17,15 @@ namespace detail {
 
 template <class S>
 concept ComputeScalar = std::same_as<S, float> || std::same_as<S, double>;
+
+/// What a range, an array or a list holds; <ranges> costs as much as half of Eigen.
+template <class R>
+using ElementOfRange = std::remove_cvref_t<decltype(*std::begin(std::declval<const R&>()))>;
+template <class R>
+concept RangeOfIntegers = requires(const R& range) {
+  std::end(range);
+  requires std::integral<ElementOfRange<R>>;
+};
 
 }  // namespace detail
 

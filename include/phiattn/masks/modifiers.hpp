@@ -8,13 +8,17 @@
 #include <phiattn/core/check.hpp>
 #include <phiattn/masks/score_rules.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <limits>
-#include <map>
-#include <ranges>
+#include <memory>
+#include <numeric>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace phiattn::inline PHIATTN_ABI {
 
@@ -137,24 +141,27 @@ class Documents {
  public:
   static constexpr bool kMask = true;
 
-  template <std::ranges::input_range R>
-  requires std::integral<std::ranges::range_value_t<R>>
+  template <detail::RangeOfIntegers R>
   explicit Documents(const R& ids) {
     auto runs = std::make_shared<detail::DocumentRuns>();
-    std::map<Index, std::pair<Index, Index>> of_id;
-    const Index n = static_cast<Index>(std::ranges::distance(ids));
-    runs->ids.resize(n);
-    Index j = 0;
-    for (const auto id : ids) {
-      runs->ids(j) = static_cast<Index>(id);
-      Index& end = of_id.try_emplace(static_cast<Index>(id), j, j).first->second.second;
-      runs->scattered |= end != j;
-      end = j + 1;
-      ++j;
-    }
+    std::vector<Index> all;
+    for (const auto id : ids) all.push_back(static_cast<Index>(id));
+    const Index n = static_cast<Index>(all.size());
+    runs->ids = Eigen::Map<const Vector<Index>>(all.data(), n);
     runs->begin.resize(n);
     runs->end.resize(n);
-    for (j = 0; j < n; ++j) std::tie(runs->begin(j), runs->end(j)) = of_id.at(runs->ids(j));
+    // By id, and by number within each.
+    std::vector<Index> order(all.size());
+    std::iota(order.begin(), order.end(), Index{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](Index i, Index j) { return runs->ids(i) < runs->ids(j); });
+    for (std::size_t first = 0, end; first < order.size(); first = end) {
+      for (end = first + 1; end < order.size() && runs->ids(order[end]) == runs->ids(order[first]);) ++end;
+      for (std::size_t i = first; i < end; ++i) {
+        runs->begin(order[i]) = order[first];
+        runs->end(order[i]) = order[end - 1] + 1;
+      }
+    }
     runs_ = std::move(runs);
   }
 
