@@ -14,6 +14,7 @@
 #include <phiattn/feature_maps/elu.hpp>
 #include <phiattn/feature_maps/positive_random.hpp>
 #include <phiattn/kernels/exponential.hpp>
+#include <phiattn/kernels/with.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -152,6 +153,24 @@ void growth(const Settings& settings) {
               large.seconds() / 1024 / small.seconds());
 }
 
+/// A sliding window of 128 tokens beside the share of the full call that its pairs of query and key are.
+void sliding_window(const Settings& settings) {
+  const Index n = 8192, left = 128;
+  Problem<float> p(n, 64, 64);
+  const pa::ExponentialKernel<float> softmax;
+  const auto local = pa::with(softmax, pa::SlidingWindow{left, 0});
+  bench::Timed full([&] { pa::attention(softmax, p.q, p.k, p.v, p.out); });
+  bench::Timed window([&] { pa::attention(local, p.q, p.k, p.v, p.out); });
+  for (int round = 0; round < settings.rounds / 3; ++round) {
+    full.sample();
+    window.sample();
+  }
+  const double pairs = static_cast<double>((left + 1) * n - left * (left + 1) / 2);
+  const double share = pairs / static_cast<double>(n * n);
+  std::printf("sliding window of 128, n = 8192, over its share of the full call's time: %.2f\n",
+              window.seconds() / (share * full.seconds()));
+}
+
 void run(const Settings& settings, Table& table) {
   constexpr bool kJudged = true;
   const Index exact_n = settings.brief ? 1024 : 4096;
@@ -184,6 +203,7 @@ void run(const Settings& settings, Table& table) {
                 {.directions = pa::Directions::hadamard, .antithetic = false});
   for (const bool causal : {false, true}) crossover(settings, causal);
   growth(settings);
+  sliding_window(settings);
 }
 
 }  // namespace

@@ -17,10 +17,22 @@
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
+/// Bidirectional attention into a partial.
+template <Memory M>
+AttentionStatus attend_all(M& memory, const InputGroup<typename M::Scalar>& q,
+                           const CallKeys<typename M::Scalar>& keys,
+                           const PartialRows<typename M::Scalar>& out, Index first) {
+  static_assert(!SeesBothSides<M>,
+                "phiattn: a memory that sees both sides of a query has no partial results of all keys");
+  append_keys(memory, keys);
+  return read_beside(memory, q, Padding(keys.log_weights), out, first);
+}
+
 /// With an empty memory; causal attention advances.
-template <Memory M, class S = typename M::Scalar>
+/// @param out  an OutputGroup or PartialRows
+template <Memory M, class Out>
 AttentionStatus attend(M& memory, const InputGroup<typename M::Scalar>& q,
-                       const CallKeys<typename M::Scalar>& keys, const OutputGroup<typename M::Scalar>& out,
+                       const CallKeys<typename M::Scalar>& keys, const Out& out,
                        const AttentionOptions& options) {
   const Index n_q = q.rows(), n_k = keys.k.rows();
   const Index position = query_position(options, n_q, n_k);
@@ -45,19 +57,29 @@ AttentionStatus attend(M& memory, const InputGroup<typename M::Scalar>& q,
   return status;
 }
 
-/// With an empty memory, row t of each head sees the first mask.keys(t, n_k).end keys; query t stands at position t.
-template <Memory M, PrefixMask P>
-AttentionStatus attend_prefix(M& memory, const InputGroup<typename M::Scalar>& q,
-                              const CallKeys<typename M::Scalar>& keys,
-                              const OutputGroup<typename M::Scalar>& out, const P& mask) {
+/// Attention of a feature map by a mask that shows no row less than the one before.
+template <FeatureMap F, PrefixMask M, class S = typename F::Scalar>
+AttentionStatus attend_masked(LinearState<F>& state, const InputGroup<typename F::Scalar>& q,
+                              const CallKeys<typename F::Scalar>& keys,
+                              const OutputGroup<typename F::Scalar>& out, const M& mask) {
   const Index n_q = q.rows(), n_k = keys.k.rows();
-  const auto end = [&](Index t) { return mask.keys(t, n_k).end; };
+  const Padding padding(keys.log_weights);
+  const auto end = [&](Index row) { return mask.keys(row, n_k).end; };
   AttentionStatus status;
-  for (Index t = 0, taken = 0, n; t < n_q; t += n) {
-    append_keys(memory, keys.slice(taken, end(t) - taken));
-    taken = end(t);
-    for (n = 1; t + n < n_q && end(t + n) == taken;) ++n;
-    status.add(read_group(memory, q.slice(t, n), out.slice(t, n), t), 0);
+  Index taken = 0;
+  for (Index row = 0, n = 1; row < n_q; row += n, n = 1) {
+    // Rows that stand beside the last key that they see go together, and so do those that see the same keys.
+    if (padding.missing() == 0 && end(row) == taken + 1 && row == taken) {
+      while (row + n < n_q && end(row + n) == row + n + 1) ++n;
+      status.add(advance_group(state, q.slice(row, n), keys.slice(taken, n), out.slice(row, n)), 0);
+      taken += n;
+      continue;
+    }
+    if (end(row) > taken) append_keys(state, keys.slice(taken, end(row) - taken));
+    taken = (std::max)(taken, end(row));
+    const Index position = padding.of_query(row);
+    while (row + n < n_q && end(row + n) == taken && padding.of_query(row + n) == position + n) ++n;
+    status.add(read_group(state, q.slice(row, n), out.slice(row, n), position), 0);
   }
   return status;
 }
@@ -93,6 +115,9 @@ auto in_tiles(const KernelRef<S>& kernel, double default_scale, bool scale_on_qu
               const Take& take) {
   const Index n_k = keys.k.rows();
   const S root = root_scale<S>(options, default_scale);
+  // Far from 1 the whole scale may leave the range that its root does not.
+  constexpr S kFar = S(1 << 20);
+  scale_on_queries = scale_on_queries && root < kFar && root * kFar > 1;
   KeyRows<S> rows{keys.k, keys.v, nullptr, scale_on_queries ? S(1) : root};
   Vector<S> log_weights;
   std::vector<Index> of_queries;
@@ -147,8 +172,9 @@ class GroupAttention {
   GroupAttention(const F& similarity, Index n_q, Index n_k, Index dv, const AttentionOptions& options)
       : similarity_(similarity), dv_(dv), sight_(options, n_q, n_k), options_(options) {}
 
-  AttentionStatus operator()(const InputGroup<S>& q, const CallKeys<S>& keys,
-                             const OutputGroup<S>& out) const {
+  /// @param out  an OutputGroup or PartialRows
+  template <class Out>
+  AttentionStatus operator()(const InputGroup<S>& q, const CallKeys<S>& keys, const Out& out) const {
     if constexpr (Kernel<F>) {
       return attend_tiled<S>(KernelRef<S>::of(similarity_), similarity_.default_scale(q.cols()),
                              kScaleOnQueries<F>, q, keys, sight_.mask(has_whole_mask(similarity_)), options_,

@@ -17,7 +17,8 @@ void check_call(const F& similarity, const Input<typename F::Scalar>& q,
   check_equal("columns of q", q.cols(), "columns of k", k.cols());
   check_keys_and_values(k, v, k.cols(), v.cols());
   if (const auto& w = k.log_weights()) check_vector("log_weights", w.rows(), w.cols(), "rows of k", k.rows());
-  check_similarity(similarity, q.rows(), k.rows(), "columns", q.cols(), v.cols(), options);
+  check_similarity(similarity, q.rows(), k.rows(), "columns", q.cols(), v.cols(),
+                   options);
 }
 
 }  // namespace detail
@@ -44,48 +45,40 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
   detail::check_output(out, q, k, v);
   out.check_apart_from("log_weights", k.log_weights());
   const detail::GroupAttention<F> attend(similarity, q.rows(), k.rows(), v.cols(), options);
-  return out.fill_apart([&](const auto& apart) { return attend(q, {k, v, k.log_weights()}, apart); });
-}
-
-/// The same with a mask of one's own, which a kernel can have any of: row i sees the keys mask.keys(i, n_k).
-/// @param options  scale and chunk; causality, alignment and query_offset are the mask's matter, and are refused
-template <Kernel K, Mask M>
-AttentionStatus attention(const K& kernel, const Input<typename K::Scalar>& q,
-                          const KeyInput<typename K::Scalar>& k, const Input<typename K::Scalar>& v,
-                          const Output<typename K::Scalar>& out, const M& mask,
-                          const AttentionOptions& options = {}) {
-  using S = typename K::Scalar;
-  detail::check_call(kernel, q, k, v, options);
-  detail::check_output(out, q, k, v);
-  out.check_apart_from("log_weights", k.log_weights());
-  if (options.causality != Causality::none || options.query_offset) {
-    detail::fail_argument("causality, query_offset: the mask says which keys a row sees");
-  }
-  return out.fill_apart([&](const Output<S>& apart) {
-    return detail::attend_tiled<S>(
-        detail::KernelRef<S>::of(kernel), kernel.default_scale(q.cols()), detail::kScaleOnQueries<K>, q,
-        {k, v, k.log_weights()}, detail::mask_ref(mask), options,
-        detail::RowResults<S>(detail::OutputGroup<S>(apart), detail::sink_of(kernel)));
+  return out.fill_apart([&](const auto& apart) {
+    return attend(q, {k, v, k.log_weights()}, detail::OutputGroup<typename F::Scalar>(apart));
   });
 }
 
-/// Of feature maps a PrefixMask: O(n), and a key comes into the state once.
-template <FeatureMap F, PrefixMask M>
-AttentionStatus attention(const F& map, const Input<typename F::Scalar>& q,
+/// The same with a mask of one's own, which a kernel can have any of: row i sees the keys mask.keys(i, n_k). A feature map
+/// takes a PrefixMask that shows no row less than the one before, as a running sum forgets no key.
+/// @param options  scale and chunk; causality, alignment and query_offset are the mask's matter, and are refused
+template <detail::Tagged F, Mask M>
+AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& q,
                           const KeyInput<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
                           const Output<typename F::Scalar>& out, const M& mask,
                           const AttentionOptions& options = {}) {
-  detail::check_call(map, q, k, v, options);
+  using S = typename F::Scalar;
+  static_assert(Kernel<F> || PrefixMask<M>,
+                "phiattn: a feature map takes a PrefixMask: a running sum hides no key that it has shown");
+  detail::check_call(similarity, q, k, v, options);
   detail::check_output(out, q, k, v);
   out.check_apart_from("log_weights", k.log_weights());
   if (options.causality != Causality::none || options.query_offset) {
     detail::fail_argument("causality, query_offset: the mask says which keys a row sees");
   }
-  detail::check_prefix(mask, q.rows(), k.rows());
-  LinearState<F> state(map, v.cols(), options);
-  return out.fill_apart([&](const Output<typename F::Scalar>& apart) {
-    return detail::attend_prefix(state, q, {k, v, k.log_weights()},
-                                 detail::OutputGroup<typename F::Scalar>(apart), mask);
+  if constexpr (FeatureMap<F>) detail::check_prefix(mask, q.rows(), k.rows());
+  return out.fill_apart([&](const Output<S>& apart) {
+    const detail::OutputGroup<S> group(apart);
+    if constexpr (Kernel<F>) {
+      return detail::attend_tiled<S>(detail::KernelRef<S>::of(similarity), similarity.default_scale(q.cols()),
+                                     detail::kScaleOnQueries<F>, q, {k, v, k.log_weights()},
+                                     detail::mask_ref(mask), options,
+                                     detail::RowResults<S>(group, detail::sink_of(similarity)));
+    } else {
+      LinearState<F> state(similarity, v.cols(), options);
+      return detail::attend_masked(state, q, {k, v, k.log_weights()}, group, mask);
+    }
   });
 }
 
@@ -101,19 +94,16 @@ Matrix<typename F::Scalar> attention(const F& similarity, const Input<typename F
 }
 
 /// The same with what a backward pass needs of it: `partial` becomes out, log_normaliser and sign, of the shapes due. With
-/// an attention sink the normaliser contains it. A kernel's; of a feature map or memory causal attention reads row by row.
-template <Kernel K>
-AttentionStatus attention(const K& kernel, const Input<typename K::Scalar>& q,
-                          const KeyInput<typename K::Scalar>& k, const Input<typename K::Scalar>& v,
-                          Partial<typename K::Scalar>& partial, const AttentionOptions& options = {}) {
-  using S = typename K::Scalar;
-  detail::check_call(kernel, q, k, v, options);
+/// an attention sink the normaliser contains it.
+template <detail::Attends F>
+AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& q,
+                          const KeyInput<typename F::Scalar>& k, const Input<typename F::Scalar>& v,
+                          Partial<typename F::Scalar>& partial, const AttentionOptions& options = {}) {
+  using S = typename F::Scalar;
+  detail::check_call(similarity, q, k, v, options);
   auto made = Partial<S>::empty(q.rows(), v.cols());
-  const detail::Sight sight(options, q.rows(), k.rows());
-  const AttentionStatus status = detail::attend_tiled<S>(
-      detail::KernelRef<S>::of(kernel), kernel.default_scale(q.cols()), detail::kScaleOnQueries<K>, q,
-      {k, v, k.log_weights()}, sight.mask(detail::has_whole_mask(kernel)), options,
-      detail::RowResults<S>(made, detail::sink_of(kernel)));
+  const detail::GroupAttention<F> attend(similarity, q.rows(), k.rows(), v.cols(), options);
+  const AttentionStatus status = attend(q, {k, v, k.log_weights()}, detail::PartialRows<S>{&made});
   partial = std::move(made);
   return status;
 }

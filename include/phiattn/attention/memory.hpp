@@ -5,6 +5,7 @@
 #include <phiattn/attention/options.hpp>
 #include <phiattn/attention/padding.hpp>
 #include <phiattn/attention/partial.hpp>
+#include <phiattn/attention/row_results.hpp>
 #include <phiattn/attention/row_sums.hpp>
 #include <phiattn/attention/tokens.hpp>
 #include <phiattn/core/output.hpp>
@@ -170,10 +171,23 @@ AttentionStatus advance_group(M& memory, const InputGroup<typename M::Scalar>& q
   }
 }
 
-/// Reads all queries, query t at the last key that exists at or before row t + position.
+/// The same into a partial, of which memories of one's own making know nothing.
 template <Memory M>
+AttentionStatus read_group(const M& memory, const InputGroup<typename M::Scalar>& q,
+                           const PartialRows<typename M::Scalar>& out, Index first) {
+  return memory.read_heads(q, out, first);
+}
+template <Memory M>
+AttentionStatus advance_group(M& memory, const InputGroup<typename M::Scalar>& q,
+                              const CallKeys<typename M::Scalar>& keys,
+                              const PartialRows<typename M::Scalar>& out) {
+  return memory.advance_heads(q, keys.k, keys.v, out, {.log_weights = keys.log_weights});
+}
+
+/// Reads all queries, query t at the last key that exists at or before row t + position.
+template <Memory M, class Out>
 AttentionStatus read_beside(const M& memory, const InputGroup<typename M::Scalar>& q, const Padding& padding,
-                            const OutputGroup<typename M::Scalar>& out, Index position) {
+                            const Out& out, Index position) {
   AttentionStatus status;
   for (Index t = 0, n; t < q.rows(); t += n) {
     const Index first = padding.of_query(t + position);

@@ -90,10 +90,22 @@ class MemoryBase {
     });
   }
 
-  // The same for the queries of several heads that share these keys. Outputs, and rows of q and k, were checked.
+  // The same for the queries of several heads that share these keys, or into a partial. Outputs, and rows of q and k, were
+  // checked.
   AttentionStatus read_heads(const detail::InputGroup<S>& q, const detail::OutputGroup<S>& out,
                              std::optional<Index> first) const {
     return read_into(q, first, detail::RowResults<S>(out, self().sink()));
+  }
+  AttentionStatus read_heads(const detail::InputGroup<S>& q, const detail::PartialRows<S>& out,
+                             std::optional<Index> first) const {
+    return read_into(q, first, detail::RowResults<S>(out, self().sink()));
+  }
+  AttentionStatus advance_heads(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
+                                const detail::InputView<S>& v, const detail::PartialRows<S>& out,
+                                const TokenOptions<S>& options) {
+    check_tokens(k, v, options.log_weights);
+    self().settle(k.cols());
+    return advance_into(q, k, v, options, detail::RowResults<S>(out, self().sink()));
   }
   AttentionStatus advance_heads(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
                                 const detail::InputView<S>& v, const detail::OutputGroup<S>& out,
@@ -106,9 +118,7 @@ class MemoryBase {
         return {};
       }
     }
-    detail::RowResults<S> results(out, self().sink());
-    Loops::advance(Model::of(self()), q, k, v, options.log_weights, place(options.first), next_, results);
-    return results.finish();
+    return advance_into(q, k, v, options, detail::RowResults<S>(out, self().sink()));
   }
 
   /// Forgets all tokens; positions start at 0 again. Dimension, scale, options and what was fitted stay.
@@ -230,6 +240,13 @@ class MemoryBase {
     check_tokens(k, v, log_weights);
     self().settle(k.cols());
     Loops::append(Model::of(self()), k, v, log_weights, place(first), next_);
+  }
+
+  AttentionStatus advance_into(const detail::InputGroup<S>& q, const detail::InputView<S>& k,
+                               const detail::InputView<S>& v, const TokenOptions<S>& options,
+                               detail::RowResults<S> results) {
+    Loops::advance(Model::of(self()), q, k, v, options.log_weights, place(options.first), next_, results);
+    return results.finish();
   }
 
   AttentionStatus read_into(const detail::InputGroup<S>& q, std::optional<Index> first,

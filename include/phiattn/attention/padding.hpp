@@ -35,6 +35,11 @@ class Padding {
   /// How many keys do not exist.
   Index missing() const { return missing_; }
   const Index* of_keys() const { return keys_.data(); }
+  bool exists(Index key) const {
+    const auto j = static_cast<std::size_t>(key);
+    const Index existing = static_cast<Index>(keys_.size()) - missing_;
+    return missing_ == 0 || (j + 1 < keys_.size() ? keys_[j + 1] : existing) != keys_[j];
+  }
 
   Index of_query(Index row) const {
     const Index n_k = static_cast<Index>(keys_.size());

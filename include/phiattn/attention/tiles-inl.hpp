@@ -68,7 +68,7 @@ template <class S>
 template <class Take>
 void TiledAttention<S>::attend(const Queries<S>& queries, const RowSums<S>& out, const Take& take) const {
   Workspace::Frame frame;
-  const Index n_q = queries.rows(), all = keys_.k.rows(), n = (std::min)(tile_, all);
+  const Index n_q = queries.rows(), all = keys_.k.rows();
   auto* seen = frame.numbers<KeyRange>(n_q);
   KeyRange any{all, 0};
   for (Index t = 0; t < n_q; ++t) {
@@ -76,6 +76,8 @@ void TiledAttention<S>::attend(const Queries<S>& queries, const RowSums<S>& out,
     if (seen[t].begin >= seen[t].end) continue;
     any = {(std::min)(any.begin, seen[t].begin), (std::max)(any.end, seen[t].end)};
   }
+  // What a window shows to a tile of queries comes in one piece: its edges cut it enough.
+  const Index n = any.end - any.begin <= 2 * tile_ ? std::max<Index>(any.end - any.begin, 0) : tile_;
   const Tile tile{queries.q,
                   queries.first,
                   queries.heads,
@@ -91,7 +93,7 @@ void TiledAttention<S>::attend(const Queries<S>& queries, const RowSums<S>& out,
   std::fill_n(tile.met, n_q, false);
   out.set_nothing();
   for (Index key = existing(any.begin, any.end), n_k; key < any.end; key = existing(key + n_k, any.end)) {
-    n_k = (std::min)(tile_, any.end - key);
+    n_k = (std::min)(n, any.end - key);
     if (!look(tile, n_k, key)) continue;
     Rows<const S> tokens = load(keys_.k, key, keys_.factor, tile.tokens.top(n_k));
     Rows<const S> values = load(keys_.v, key, S(1), tile.values.top(n_k));

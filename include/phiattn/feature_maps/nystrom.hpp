@@ -62,6 +62,10 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
 
   static constexpr bool kUniform = true;
 
+  static_assert(
+      !requires(const K& modified) { modified.rules(); },
+      "phiattn: Nystrom features do not know where tokens stand: what with() adds to a kernel is lost");
+
   NystromFeatures(K kernel, const Input<double>& landmarks, const NystromOptions& options = {})
       : kernel_(std::move(kernel)), scale_(options.scale.value_or(kernel_.default_scale(landmarks.cols()))) {
     detail::check_at_least("rows of the landmarks", landmarks.rows(), 1);

@@ -16,11 +16,25 @@ void load_rows_of(const InputView<S>& x, bool reversed, Index first, S factor, R
   if (reversed) out.eigen().colwise().reverseInPlace();
 }
 
-/// Causal attention of a far memory over whole sequences, from either end: query i sees the keys j <= i + offset.
-/// Calls consume(first, queries, results) for each block of queries, in order.
+/// Beside which of n_k keys, all of which exist, a query stands; the same for sequences upside down.
+struct Beside {
+  const Padding& padding;
+  Index first, n_q, n_k;
+  bool reversed = false;
+
+  Index operator()(Index i) const {
+    if (!reversed) return padding.of_query(first + i);
+    return n_k - 1 - padding.of_query(first + n_q - 1 - i);
+  }
+  Beside upside_down() const { return {padding, first, n_q, n_k, true}; }
+};
+
+/// Causal attention of a far memory over whole sequences, from either end: a query sees the keys that are more than `half`
+/// before the one beside which it stands. Calls consume(first, queries, results) for each block of queries, in order.
 template <BlockModel Far, class S, class Consume>
-void sweep_far(Far& memory, const InputView<S>& q, const CallKeys<S>& all, S root_scale, Index offset,
-               Index position, bool reversed, Index block, AttentionStatus& status, const Consume& consume) {
+void sweep_far(Far& memory, const InputView<S>& q, const CallKeys<S>& all, S root_scale, const Beside& beside,
+               Index half, Index block, AttentionStatus& status, const Consume& consume) {
+  const bool reversed = beside.reversed;
   const InputView<S>&k = all.k, &v = all.v;
   const InputView<S> log_weights = all.log_weights ? all.log_weights.as_column() : all.log_weights;
   Index taken = 0;
@@ -40,7 +54,7 @@ void sweep_far(Far& memory, const InputView<S>& q, const CallKeys<S>& all, S roo
     const Rows<S> queries = frame.rows<S>(n, q.cols());
     load_rows_of<S>(q, reversed, first, root_scale, queries);
     const auto results = RowSums<S>::of(frame, n, v.cols());
-    const auto seen = [&](Index t) { return std::clamp<Index>(offset + first + t + 1, 0, k.rows()); };
+    const auto seen = [&](Index t) { return std::clamp<Index>(beside(first + t) - half, 0, k.rows()); };
     for (Index t = 0, rows; t < n; t += rows) {
       while (seen(t) > taken + 1) {
         Workspace::Frame own;
@@ -48,8 +62,12 @@ void sweep_far(Far& memory, const InputView<S>& q, const CallKeys<S>& all, S roo
       }
       const Index step = seen(t) - taken;  // 0: no key comes or leaves with these rows; 1: one with each
       rows = 1;
-      while (t + rows < n && seen(t + rows) == seen(t) + step * rows) ++rows;
-      const Queries<S> some{queries.middle(t, rows), position + first + t};
+      const Index position = beside(first + t);
+      while (t + rows < n && seen(t + rows) == seen(t) + step * rows &&
+             beside(first + t + rows) == position + rows) {
+        ++rows;
+      }
+      const Queries<S> some{queries.middle(t, rows), position};
       const auto out = results.middle(t, rows);
       Workspace::Frame own;
       status.clamped_rows +=

@@ -64,56 +64,27 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   Index value_dimension() const { return near_.value_dimension(); }
   std::optional<double> scale() const { return scale_; }
 
-  /// Bidirectional attention by a window about each query: query i stands at key i + first. The memory must be empty,
-  /// and stays so. Keeps n_q (dv + 2) numbers, what is behind, until it meets the rest.
-  /// @param log_weights  (n_k), or none; all finite: keys that do not exist are to be left out
+  /// Bidirectional attention by a window about each query: query i stands at key i + first, or at the last before it that
+  /// exists. The memory must be empty, and stays so. Keeps n_q (dv + 2) numbers, what is behind, until it meets the rest;
+  /// and, where some keys do not exist, all that do.
+  /// @param log_weights  (n_k), or none
   AttentionStatus attend_around(const Input<S>& q, const Input<S>& k, const Input<S>& v, const Output<S>& out,
                                 Index first, const Input<S>& log_weights = {}) const {
-    const detail::FloatEnvironment environment;
-    if (detail::Padding(log_weights).missing() > 0) {
-      detail::fail_argument(
-          "log_weights: bidirectional attention by a window takes keys that exist; leave the others out");
-    }
     this->check_dimension("columns of k", k.cols());
-    Windowed settled = *this;
-    settled.settle(k.cols());
-    const Far& empty = settled.far_;
-    const auto root_scale = static_cast<S>(std::sqrt(*settled.scale_));
-    const Index half = window_ / 2;
-    const Index n_q = q.rows();
-    const Index n_k = k.rows();
-    const Index offset = std::clamp(first, -n_q - half - 1, n_k + half + 1);
-
-    Far behind = empty;
-    auto rest = Partial<S>::empty(n_q, v.cols());
-    AttentionStatus status;
-    const detail::CallKeys<S> keys{k, v, log_weights};
-    detail::sweep_far(behind, q, keys, root_scale, n_k - n_q - offset - half - 1, n_k - n_q - offset, true,
-                      block_rows_, status, [&](Index row, Rows<const S>, const RowSums<S>& results) {
-                        for (Index t = 0; t < results.rows(); ++t)
-                          combine(rest.row_sums().middle(n_q - 1 - row - t, 1), results.middle(t, 1));
-                      });
-
-    Far before = empty;
-    detail::RowResults<S> door(out);
-    const BandMask band{offset - half, offset + half + 1};
-    const auto join = [&](Index row, Rows<const S> queries, const RowSums<S>& results) {
-      const Index n = queries.rows;
-      combine(results, rest.row_sums().middle(row, n));
-      Workspace::Frame frame;
-      const Index from = band.keys(row, n_k).begin;
-      const Index to = (std::max)(from, band.keys(row + n - 1, n_k).end);
-      const Tokens<S> tokens = detail::MemoryLoops<S>::load(frame, k, v, log_weights, from, root_scale,
-                                                            frame.template rows<S>(to - from, k.cols()));
-      const auto nearby = RowSums<S>::of(frame, n, v.cols());
-      attend_near({queries}, tokens, BandMask{band.first + row - from, band.last + row - from}, nearby);
-      combine(nearby, results);
-      door.take(row, nearby);
-    };
-    detail::sweep_far(before, q, keys, root_scale, offset - half - 1, offset, false, block_rows_, status,
-                      join);
-    door.add(status);
-    return door.finish();
+    const detail::Padding padding(log_weights);
+    const Index n_q = q.rows(), n_k = k.rows() - padding.missing(), farthest = window_ / 2 + 1;
+    const detail::Beside beside{padding, std::clamp(first, -n_q - farthest, k.rows() + farthest), n_q, n_k};
+    if (padding.missing() == 0) return attend_around(q, {k, v, log_weights}, beside, out);
+    Matrix<S> keys(n_k, k.cols()), values(n_k, v.cols()), weights(n_k, 1);
+    for (Index j = 0; j < k.rows(); ++j) {
+      if (!padding.exists(j)) continue;
+      const Index at = padding.of_keys()[j];
+      k.load(j, S(1), keys.row(at));
+      v.load(j, S(1), values.row(at));
+      log_weights.as_column().load(j, S(1), weights.row(at));
+    }
+    using View = detail::InputView<S>;
+    return attend_around(q, {View(keys), View(values), View(weights)}, beside, out);
   }
 
   // What MemoryBase, or another window, works with; see BlockModel.
@@ -204,6 +175,59 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
 
  private:
   static constexpr Index kLongest = Index{1} << 60;
+
+  AttentionStatus attend_around(const Input<S>& q, const detail::CallKeys<S>& keys,
+                                const detail::Beside& beside, const Output<S>& out) const {
+    const detail::FloatEnvironment environment;
+    Windowed settled = *this;
+    settled.settle(keys.k.cols());
+    const Far& empty = settled.far_;
+    const auto root_scale = static_cast<S>(std::sqrt(*settled.scale_));
+    const Index half = window_ / 2;
+    const Index n_q = q.rows();
+
+    Far behind = empty;
+    auto rest = Partial<S>::empty(n_q, keys.v.cols());
+    AttentionStatus status;
+    detail::sweep_far(behind, q, keys, root_scale, beside.upside_down(), half, block_rows_, status,
+                      [&](Index row, Rows<const S>, const RowSums<S>& results) {
+                        for (Index t = 0; t < results.rows(); ++t)
+                          combine(rest.row_sums().middle(n_q - 1 - row - t, 1), results.middle(t, 1));
+                      });
+
+    Far before = empty;
+    detail::RowResults<S> door(out, sink());
+    const auto join = [&](Index row, Rows<const S> queries, const RowSums<S>& results) {
+      const Index n = queries.rows;
+      combine(results, rest.row_sums().middle(row, n));
+      Workspace::Frame frame;
+      const Around about{&beside, half, row};
+      const Index from = about.keys(0, beside.n_k).begin;
+      const Index to = (std::max)(from, about.keys(n - 1, beside.n_k).end);
+      const Tokens<S> tokens =
+          detail::MemoryLoops<S>::load(frame, keys.k, keys.v, keys.log_weights, from, root_scale,
+                                       frame.template rows<S>(to - from, keys.k.cols()));
+      const auto nearby = RowSums<S>::of(frame, n, keys.v.cols());
+      attend_near({queries}, tokens, Around{&beside, half, row, from}, nearby);
+      combine(nearby, results);
+      door.take(row, nearby);
+    };
+    detail::sweep_far(before, q, keys, root_scale, beside, half, block_rows_, status, join);
+    door.add(status);
+    return door.finish();
+  }
+
+  /// The keys at most `half` from that beside which a query stands, of those from the first on.
+  struct Around {
+    const detail::Beside* beside;
+    Index half, row, first = 0;
+
+    KeyRange keys(Index t, Index n_k) const {
+      const Index at = (*beside)(row + t) - first;
+      const Index end = std::clamp<Index>(at + half + 1, 0, n_k);
+      return {std::clamp<Index>(at - half, 0, end), end};
+    }
+  };
 
   /// Both parts have one scale.
   void share_scale() {
