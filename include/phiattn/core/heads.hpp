@@ -51,7 +51,9 @@ class Heads {
     detail::check_at_least("dim", shape.dim, 0);
   }
   Heads(T* data, const HeadsShape& shape, Layout layout) : Heads(data, shape, dense(shape, layout)) {}
-  Heads(const Heads<Scalar>& other) requires std::is_const_v<T>  // implicit, as from T* to const T*
+  template <class U>
+  requires(std::is_const_v<T>&& std::is_same_v<U, Scalar>)
+      Heads(const Heads<U>& other)  // implicit, as from T* to const T*
       : data_(other.data()), shape_(other.shape()), strides_(other.strides()) {}
 
   T* data() const { return data_; }

@@ -157,6 +157,7 @@ class Documents {
                      [&](Index i, Index j) { return runs->ids(i) < runs->ids(j); });
     for (std::size_t first = 0, end; first < order.size(); first = end) {
       for (end = first + 1; end < order.size() && runs->ids(order[end]) == runs->ids(order[first]);) ++end;
+      runs->scattered |= order[end - 1] - order[first] != static_cast<Index>(end - first) - 1;
       for (std::size_t i = first; i < end; ++i) {
         runs->begin(order[i]) = order[first];
         runs->end(order[i]) = order[end - 1] + 1;
