@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -135,11 +136,9 @@ auto in_tiles(const KernelRef<S>& kernel, double default_scale, bool scale_on_qu
     rows.places.of_keys = padding.of_keys();
   }
   KernelRef<S> of_existing = kernel;
-  ScoreRules<S> rules;
-  if (rows.padded && kernel.rules && !kernel.rules->decays.empty()) {
-    rules = kernel.rules->of_existing(rows.log_weights, n_k);
-    of_existing.rules = &rules;
-  }
+  std::shared_ptr<const Rules<S>> rules;
+  if (rows.padded && kernel.rules) rules = kernel.rules->of_existing(rows.log_weights, n_k);
+  if (rules) of_existing.rules = rules.get();
   const TiledAttention<S> tiled(of_existing, rows, mask, checked_chunk(options));
   return take(tiled, scale_on_queries ? root * root : root);
 }

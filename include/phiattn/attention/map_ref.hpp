@@ -3,7 +3,7 @@
 // Feature maps and kernels behind a pointer and a function, so that what works with them is compiled once a scalar.
 
 #include <phiattn/core/rows.hpp>
-#include <phiattn/masks/score_rules.hpp>
+#include <phiattn/masks/rules.hpp>
 #include <phiattn/similarity.hpp>
 
 namespace phiattn::inline PHIATTN_ABI::detail {
@@ -36,7 +36,7 @@ struct MapRef {
 /// A kernel whose scores are modified: see kernels/with.hpp.
 template <class K>
 concept Modified = requires(const K& kernel) {
-  { kernel.rules() } -> std::same_as<const ScoreRules<typename K::Scalar>&>;
+  { kernel.rules() } -> std::convertible_to<const Rules<typename K::Scalar>&>;
 };
 
 /// One indirect call a tile.
@@ -45,12 +45,12 @@ struct KernelRef {
   const void* kernel;
   bool positive;  // hands over logarithms
   bool never_zero;
-  const ScoreRules<S>* rules;  // or none
+  const Rules<S>* rules;  // or none
   void (*fill)(const void* kernel, Rows<const S> q, Rows<const S> k, Rows<S> tile, S* log_scale);
 
   template <Kernel K>
   static KernelRef of(const K& kernel) {
-    const ScoreRules<S>* rules = nullptr;
+    const Rules<S>* rules = nullptr;
     if constexpr (Modified<K>) rules = &kernel.rules();
     return {&kernel, LogKernel<K>, is_never_zero(kernel), rules,
             [](const void* any, Rows<const S> q, Rows<const S> k, Rows<S> tile, S* log_scale) {

@@ -16,6 +16,14 @@
 namespace phiattn::inline PHIATTN_ABI::detail {
 
 template <class S>
+bool ScoreRules<S>::is_elementwise(const Places& places) const {
+  const auto scattered = [](const auto& runs) { return runs->scattered; };
+  return biases_hide || !(masks.empty() && mask_functions.empty() && bias_functions.empty()) ||
+         std::any_of(documents.begin(), documents.end(), scattered) ||
+         (places.of_keys && !places.of_queries && (left || right || prefix || !documents.empty()));
+}
+
+template <class S>
 KeyRange ScoreRules<S>::keys(Index row, Index n_k, const Places& places) const {
   KeyRange seen{0, n_k};
   const auto keep = [&](Index begin, Index end) {
@@ -77,9 +85,10 @@ void ScoreRules<S>::check(KeyRange queries, KeyRange keys) const {
 }
 
 template <class S>
-ScoreRules<S> ScoreRules<S>::of_existing(const S* log_weights, Index n_k) const {
-  ScoreRules rules = *this;
-  for (auto& decay : rules.decays) {
+std::shared_ptr<const Rules<S>> ScoreRules<S>::of_existing(const S* log_weights, Index n_k) const {
+  if (decays.empty()) return nullptr;
+  auto rules = std::make_shared<ScoreRules>(*this);
+  for (auto& decay : rules->decays) {
     Vector<double> sums = *decay;
     double gone = 0;
     for (Index j = 0; j < n_k; ++j) {
