@@ -33,7 +33,7 @@ fi
 budget_of() {
   case $1 in
     include-only) echo 1.35 ;;
-    quickstart) echo 3.6 ;;
+    quickstart) echo 3.2 ;;
   esac
 }
 
