@@ -5,7 +5,6 @@
 #include <phiattn/kernels/gaussian.hpp>
 
 #include "golden/cases_run.hpp"
-#include "support/eigen_solver.hpp"
 
 using namespace golden;
 

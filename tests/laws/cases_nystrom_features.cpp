@@ -3,7 +3,6 @@
 #include <phiattn/kernels/gaussian.hpp>
 
 #include "support/case_of.hpp"
-#include "support/eigen_solver.hpp"
 
 namespace laws {
 

@@ -1,5 +1,5 @@
 // Eigen's solver for symmetric matrices: it takes seconds to compile, so that is done once, in eigen_solver.cpp, for all
-// tests that include this, whether they or the library use it.
+// tests that include this.
 #pragma once
 
 #include <phiattn/core/matrix.hpp>

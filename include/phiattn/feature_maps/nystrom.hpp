@@ -6,9 +6,9 @@
 #include <phiattn/core/exp.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/scratch.hpp>
+#include <phiattn/core/symmetric_function.hpp>
 #include <phiattn/feature_maps/feature_map_base.hpp>
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -136,12 +136,12 @@ class NystromFeatures : public SignedFeatureMapBase<NystromFeatures<K>, typename
 
   /// (c + jitter I)^{-1/2} for symmetric c.
   static Matrix<double> inverse_root(const Matrix<double>& c, double jitter) {
-    const Eigen::SelfAdjointEigenSolver<Matrix<double>> eigen(c);
-    const Vector<double> values = eigen.eigenvalues().cwiseMax(0).array() + jitter;
-    const double least = static_cast<double>(c.rows()) * values.maxCoeff() *
-                         static_cast<double>(std::numeric_limits<S>::epsilon());
-    const Vector<double> roots = values.unaryExpr([=](double x) { return x > least ? 1 / std::sqrt(x) : 0; });
-    return eigen.eigenvectors() * roots.asDiagonal() * eigen.eigenvectors().transpose();
+    return detail::symmetric_function<double>(c, [&](Vector<double>& values) {
+      values = values.cwiseMax(0).array() + jitter;
+      const double least = static_cast<double>(c.rows()) * values.maxCoeff() *
+                           static_cast<double>(std::numeric_limits<S>::epsilon());
+      for (double& x : values) x = x > least ? 1 / std::sqrt(x) : 0;
+    });
   }
 
   K kernel_;

@@ -14,10 +14,10 @@
 
 #include <phiattn/core/input.hpp>
 #include <phiattn/core/matrix.hpp>
+#include <phiattn/core/symmetric_function.hpp>
 #include <phiattn/fitting/calibration_data.hpp>
 #include <phiattn/reparametrisation/reparametrisation.hpp>
 
-#include <Eigen/Eigenvalues>
 #include <limits>
 #include <type_traits>
 
@@ -65,11 +65,11 @@ namespace detail {
 /// X^power of a symmetric positive definite X.
 template <class S>
 Matrix<S> symmetric_power(const Matrix<S>& x, double power) {
-  const Eigen::SelfAdjointEigenSolver<Matrix<S>> eigen(x);
-  // Rounding may leave an eigenvalue at or below 0.
-  const S least = eigen.eigenvalues().tail(1)(0) * std::numeric_limits<S>::epsilon();
-  const Vector<S> powers = (eigen.eigenvalues().array().max)(least).pow(static_cast<S>(power));
-  return eigen.eigenvectors() * powers.asDiagonal() * eigen.eigenvectors().transpose();
+  return symmetric_function<S>(x, [power](Vector<S>& values) {
+    // Rounding may leave an eigenvalue at or below 0.
+    const S least = values.tail(1)(0) * std::numeric_limits<S>::epsilon();
+    values = (values.array().max)(least).pow(static_cast<S>(power));
+  });
 }
 
 /// S = mean x x^T + ridge (tr / d) I; I if x is all 0.
