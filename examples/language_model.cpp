@@ -4,7 +4,7 @@
 // The rooms: model/arguments.hpp, files.hpp (tensor_file.hpp), decoder.hpp, trial.hpp, vocabulary.hpp, report.hpp;
 // model/ has what llama needs too: tokens.hpp, head_memory.hpp, head_sample.hpp, attention_layers.hpp,
 // attentions.hpp, measuring.hpp; support/ what compare does. To try a memory of your own, add a line to
-// model/attentions.hpp.
+// model/attentions.cpp.
 
 #include <cstdio>
 #include <filesystem>
