@@ -27,7 +27,7 @@ void hide(Problem<S>& problem, Index j) {
 template <class S>
 Vector<S> draw_log_weights(Bytes& bytes, Index n_k) {
   if (!bytes.flag()) return {};
-  Vector<S> log_weights = bytes.gaussian<S>(n_k, 1, 2);
+  Vector<S> log_weights = bytes.gaussian<S>(n_k, 1, bytes.one_of({2.0, 100.0}));
   const Index missing = bytes.between(0, (1 << 20) - 1);
   for (Index j = 0; j < n_k; ++j) {
     if ((missing >> j & 1) != 0) log_weights(j) = -std::numeric_limits<S>::infinity();
@@ -79,7 +79,8 @@ void check(Bytes& bytes, const K& kernel, const oracle::Similarity& formula) {
   Problem<S> problem{draw_tokens<S>(bytes, n_q, d, kLargest), draw_tokens<S>(bytes, n_k, d, kLargest),
                      bytes.gaussian<S>(n_k, dv), draw_options(bytes, n_q, n_k),
                      draw_log_weights<S>(bytes, n_k)};
-  if (bytes.flag()) problem.options.alignment = phiattn::Alignment::first;
+  const bool aligns = problem.options.causality == Causality::causal && !problem.options.query_offset;
+  if (aligns && bytes.flag()) problem.options.alignment = phiattn::Alignment::first;
   const Modified<K> modified = draw_modified(bytes, kernel, n_q, n_k);
   const Expected due = laws::expected(formula, modified.meaning, problem);
   check_hidden(bytes, modified, problem, due);

@@ -99,9 +99,12 @@ std::vector<Rule<K>> scores(Index n_q, Index n_k) {
                    [=](Meaning& m) {
                      m.biases.push_back([=](const Pair& p) { return Real(bias(p.query, p.key_row)); });
                    }});
-  const Vector<double> decay = -gaussian<double>(n_k, 1, kSeed + 22).cwiseAbs();
-  rules.push_back({"forgetting", [=](const M& k) { return phiattn::with(k, phiattn::Forgetting(decay)); },
-                   [=](Meaning& m) { m.log_decay.assign(decay.begin(), decay.end()); }});
+  const Vector<double> any_gates = gaussian<double>(n_k, 1, kSeed + 22), decay = -any_gates.cwiseAbs();
+  for (const auto& [name, gates] :
+       {std::pair("forgetting", decay), {"gates that remember more, or less", any_gates}}) {
+    rules.push_back({name, [=](const M& k) { return phiattn::with(k, phiattn::Forgetting(gates)); },
+                     [=](Meaning& m) { m.log_decay.assign(gates.begin(), gates.end()); }});
+  }
   rules.push_back({"bias function",
                    [](const M& k) {
                      return phiattn::with(k, [](Index i, Index j) {

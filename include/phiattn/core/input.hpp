@@ -30,6 +30,12 @@ concept DirectAccess = (int(D::Flags) & int(Eigen::DirectAccessBit)) != 0 && req
   x.data();
 };
 
+/// So many numbers on from x. What is empty may have no place at all, and then none of its parts has.
+template <class T>
+T* further(T* x, Index n) {
+  return x == nullptr ? x : x + n;
+}
+
 /// A strided view as bytes: what is behind it, and whether two views share an element.
 struct Extent {
   const char* data = nullptr;
@@ -52,13 +58,13 @@ struct Extent {
 
   /// Rows [first, first + count).
   Extent slice(Index first, Index count) const {
-    return {data + first * row_stride, count, cols, row_stride, col_stride, element};
+    return {further(data, first * row_stride), count, cols, row_stride, col_stride, element};
   }
 
   /// The same where a row lies in one piece, for a Prefetch.
   Span span(Index first, Index count) const {
     if (col_stride != element) return {};
-    return Span::of(data + first * row_stride, count, cols * element, row_stride);
+    return Span::of(further(data, first * row_stride), count, cols * element, row_stride);
   }
 };
 
@@ -100,9 +106,9 @@ class InputView {
 
   /// The same so many bytes further on, as the next head of a tensor lies.
   InputView shifted(Index bytes) const {
-    InputView further = *this;
-    further.extent_.data += bytes;
-    return further;
+    InputView moved = *this;
+    moved.extent_.data = further(extent_.data, bytes);
+    return moved;
   }
 
   /// out <- factor * rows [first, first + out.rows), in the compute type and row-major.
