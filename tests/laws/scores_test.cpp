@@ -183,7 +183,7 @@ std::vector<AttentionOptions> all_options() {
           {.causality = Causality::causal, .scale = 2, .alignment = Alignment::first}};
 }
 
-/// No keys, one, blocks, alternate ones; none of the first, the last, any.
+/// No keys, one, blocks, alternate ones; none of the first, the last, any. And weights of which each may be all that counts.
 template <class S>
 std::vector<Vector<S>> paddings(Index n_k) {
   std::vector<Vector<S>> all{Vector<S>()};
@@ -198,6 +198,7 @@ std::vector<Vector<S>> paddings(Index n_k) {
     }
     all.push_back(weights);
   }
+  all.push_back(100 * gaussian<S>(n_k, 1, kSeed + 4));
   return all;
 }
 
