@@ -53,27 +53,28 @@ using Attend = std::function<AttentionStatus(const Call<S>&, const phiattn::Head
 template <class S>
 using Due = std::function<Expected(const Problem<S>&, Index h)>;
 
-/// One query that holds no number, which is all that the status reports.
+/// One query that holds no number, which is all that the status reports, once for each row that lies there and sees a key.
 template <class S>
-void check_status(Bytes& bytes, const std::string& name, Call<S> call, const Attend<S>& attend,
+void check_status(Bytes& bytes, const std::string& name, const Call<S>& call, const Attend<S>& attend,
                   const Due<S>& due) {
   const auto [batch, heads, n_q, d] = call.q.shape();
   if (batch * heads * n_q * d == 0) return;
-  const Index b = bytes.between(0, batch - 1), h = bytes.between(0, heads - 1), t = bytes.between(0, n_q - 1);
-  if (due(call.head(b, h), h).log_normaliser(t) == -oracle::kInfinity) return;
-  call.q.set(b, h, t, 0, std::numeric_limits<S>::quiet_NaN());
-  AttentionStatus expected;
-  for (Index row = 0; row < batch * heads * n_q; ++row) {
-    const Index of_b = row / n_q / heads, of_h = row / n_q % heads;
-    if (call.q.head(of_b, of_h).row(row % n_q).hasNaN()) expected.add(row);  // heads may lie on each other
-  }
+  Call<S> other = call;
+  other.q.set(bytes.between(0, batch - 1), bytes.between(0, heads - 1), bytes.between(0, n_q - 1), 0,
+              std::numeric_limits<S>::quiet_NaN());
   Tensor<S> out({batch, heads, n_q, call.v.shape().dim}, laws::Layout::bhtd);
-  const AttentionStatus came = attend(call, out.view());
-  for (Index row = 0; row < batch * heads * n_q; ++row) {
-    const Index of_b = row / n_q / heads, of_h = row / n_q % heads;
-    const Problem<S> problem = call.head(of_b, of_h);
-    if (!problem.q.row(row % n_q).hasNaN()) continue;
-    require(out.head(of_b, of_h).row(row % n_q).array().isNaN().all(), name, "a NaN reaches its row");
+  const AttentionStatus came = attend(other, out.view());
+  AttentionStatus expected;
+  for (Index b = 0; b < batch; ++b) {
+    for (Index h = 0; h < heads; ++h) {
+      const Expected clean = due(call.head(b, h), h);
+      const Matrix<S> q = other.q.head(b, h);
+      for (Index t = 0; t < n_q; ++t) {
+        if (!q.row(t).hasNaN() || clean.log_normaliser(t) == -oracle::kInfinity) continue;
+        expected.add((b * heads + h) * n_q + t);
+        require(out.head(b, h).row(t).array().isNaN().all(), name, "a NaN reaches its row");
+      }
+    }
   }
   require(came.nonpositive_rows == expected.nonpositive_rows &&
               came.first_nonpositive_row == expected.first_nonpositive_row,
