@@ -63,8 +63,8 @@ struct Extent {
 
   /// The same where a row lies in one piece, for a Prefetch.
   Span span(Index first, Index count) const {
-    if (col_stride != element) return {};
-    return Span::of(further(data, first * row_stride), count, cols * element, row_stride);
+    if (col_stride != element || data == nullptr) return {};
+    return Span::of(data + first * row_stride, count, cols * element, row_stride);
   }
 };
 
@@ -117,7 +117,8 @@ class InputView {
   /// Rows [first, first + room.rows): in place if they lie as rows of S, else loaded into `room`.
   Rows<const S> rows_at(Index first, Rows<S> room) const {
     // To Eigen, a stride of 0 is that of a dense matrix.
-    const bool in_rows = extent_.col_stride == extent_.element && extent_.row_stride != 0;
+    const bool in_rows =
+        extent_.data != nullptr && extent_.col_stride == extent_.element && extent_.row_stride != 0;
     if (load_ == &load_rows<S, S> && in_rows) {
       const Extent at = extent_.slice(first, room.rows);
       return {reinterpret_cast<const S*>(at.data), at.rows, at.cols, at.row_stride / kSize};
