@@ -100,11 +100,12 @@ std::vector<Rule<K>> scores(Index n_q, Index n_k) {
                      m.biases.push_back([=](const Pair& p) { return Real(bias(p.query, p.key_row)); });
                    }});
   const Vector<double> any_gates = gaussian<double>(n_k, 1, kSeed + 22), decay = -any_gates.cwiseAbs();
-  for (const auto& [name, gates] :
-       {std::pair("forgetting", decay), {"gates that remember more, or less", any_gates}}) {
+  const auto push_gates = [&](const std::string& name, const Vector<double>& gates) {
     rules.push_back({name, [=](const M& k) { return phiattn::with(k, phiattn::Forgetting(gates)); },
                      [=](Meaning& m) { m.log_decay.assign(gates.begin(), gates.end()); }});
-  }
+  };
+  push_gates("forgetting", decay);
+  push_gates("gates of any sign", any_gates);
   rules.push_back({"bias function",
                    [](const M& k) {
                      return phiattn::with(k, [](Index i, Index j) {
