@@ -1,36 +1,22 @@
 // One call of attention: any shape, storage, option and special value, against its definition.
 
-#include <array>
 #include <limits>
-#include <optional>
 
-#include "bytes.hpp"
+#include "call_draws.hpp"
 #include "stored.hpp"
 
 using namespace fuzz;
-using laws::AttentionOptions;
-using laws::Causality;
 using laws::Expected;
 using laws::Problem;
 
 namespace {
 
-/// Scores from next to nothing to where one key takes all.
-template <class S>
-Matrix<S> tokens(Bytes& bytes, Index rows, Index cols) {
-  return bytes.gaussian<S>(rows, cols) * static_cast<S>(bytes.one_of({0.7, 1e-3, 2.0, 0.0, 20.0}));
-}
-
 AttentionOptions options(Bytes& bytes, Index n_q, Index n_k) {
-  AttentionOptions options;
-  if (bytes.flag()) options.causality = Causality::causal;
-  if (bytes.flag()) options.scale = bytes.one_of({1.0, 0.1, 3.0, 1e-6});
-  if (bytes.flag()) options.query_offset = bytes.between(-n_q - 3, n_k + 3);
+  AttentionOptions options = draw_options(bytes, n_q, n_k);
   if (bytes.between(0, 20) == 0) {
     using Limits = std::numeric_limits<Index>;
     options.query_offset = bytes.one_of({Limits::max(), Limits::min(), Limits::max() - n_q});
   }
-  options.chunk = bytes.one_of<Index>({128, 1, 2, 7, 16});
   return options;
 }
 
@@ -85,7 +71,7 @@ void check(Bytes& bytes) {
       all[static_cast<std::size_t>(bytes.between(0, static_cast<Index>(all.size()) - 1))];
   const Index n_q = bytes.between(0, 20), n_k = bytes.between(0, 20), dv = bytes.between(0, 5);
   const Index d = bytes.between(similarity.needs_dimension ? 1 : 0, 6);
-  Stored<S, Way::in> q(bytes, tokens<S>(bytes, n_q, d)), k(bytes, tokens<S>(bytes, n_k, d)),
+  Stored<S, Way::in> q(bytes, draw_tokens<S>(bytes, n_q, d)), k(bytes, draw_tokens<S>(bytes, n_k, d)),
       v(bytes, bytes.gaussian<S>(n_k, dv));
   const Problem<S> problem{q.values(), k.values(), v.values(), options(bytes, n_q, n_k)};
   const Expected due = laws::expected(similarity, problem);

@@ -14,6 +14,38 @@ namespace fuzz {
 
 enum class Way { in, out };  // as an argument or as a result of attention
 
+/// Numbers of any storage type.
+using Numbers = std::variant<std::vector<float>, std::vector<double>, std::vector<Eigen::half>,
+                             std::vector<Eigen::bfloat16>>;
+
+/// Whether an argument or a result of compute type S may be stored as T.
+template <class T, class S, Way way>
+inline constexpr bool kAllowed = way == Way::in ? phiattn::detail::widens_to<T, S>
+                                                : phiattn::detail::widens_to<S, T> ||
+                                                      (std::is_same_v<S, float> && sizeof(T) == 2);
+
+/// Calls store(T()) for a storage type that is allowed.
+template <class S, Way way, class Store>
+void with_drawn_type(Bytes& bytes, const Store& store) {
+  const auto allowed = [&]<class T>(T) {
+    if constexpr (kAllowed<T, S, way>) {
+      store(T());
+    } else {
+      store(S());
+    }
+  };
+  switch (bytes.between(0, 3)) {
+    case 0:
+      return allowed(Eigen::half());
+    case 1:
+      return allowed(Eigen::bfloat16());
+    case 2:
+      return allowed(double());
+    default:
+      return allowed(float());
+  }
+}
+
 template <class S, Way way>
 class Stored {
  public:
@@ -26,19 +58,7 @@ class Stored {
       row_stride_ = inner;
       col_stride_ = rows_ * inner + gap;
     }
-    switch (bytes.between(0, 3)) {
-      case 0:
-        hold<Eigen::half>(x);
-        break;
-      case 1:
-        hold<Eigen::bfloat16>(x);
-        break;
-      case 2:
-        hold<double>(x);
-        break;
-      default:
-        hold<float>(x);
-    }
+    with_drawn_type<S, way>(bytes, [&]<class T>(T) { hold<T>(x); });
   }
 
   /// What it holds, in the compute type.
@@ -55,7 +75,7 @@ class Stored {
   phiattn::Input<S> input() const {
     return std::visit(
         [&]<class T>(const std::vector<T>& numbers) -> phiattn::Input<S> {
-          if constexpr (kAllowed<T>) {
+          if constexpr (kAllowed<T, S, Way::in>) {
             const auto view = view_of(numbers);
             if (!upside_down_) return phiattn::Input<S>(view);
             return phiattn::Input<S>(view.colwise().reverse());
@@ -69,7 +89,7 @@ class Stored {
   void fill(const std::function<void(const phiattn::Output<S>&)>& fill) {
     std::visit(
         [&]<class T>(std::vector<T>& numbers) {
-          if constexpr (kAllowed<T>) {
+          if constexpr (kAllowed<T, S, Way::out>) {
             auto view = view_of(numbers);
             if (!upside_down_) return fill(view);
             auto turned = view.colwise().reverse();
@@ -98,22 +118,16 @@ class Stored {
 
  private:
   static constexpr float kGap = 7;
-  template <class T>
-  static constexpr bool kAllowed = way == Way::in ? phiattn::detail::widens_to<T, S>
-                                                  : phiattn::detail::widens_to<S, T> ||
-                                                        (std::is_same_v<S, float> && sizeof(T) == 2);
-
-  template <class Numbers>
-  auto view_of(Numbers& numbers) const {
-    using T = typename Numbers::value_type;
-    using View = std::conditional_t<std::is_const_v<Numbers>, const Matrix<T>, Matrix<T>>;
+  template <class Vector>
+  auto view_of(Vector& numbers) const {
+    using T = typename Vector::value_type;
+    using View = std::conditional_t<std::is_const_v<Vector>, const Matrix<T>, Matrix<T>>;
     return Eigen::Map<View, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>(numbers.data(), rows_, cols_,
                                                                               {row_stride_, col_stride_});
   }
 
   template <class T>
   void hold(const Matrix<S>& x) {
-    if constexpr (!kAllowed<T>) return hold<S>(x);
     const bool any = rows_ > 0 && cols_ > 0;
     const Index size = any ? (rows_ - 1) * row_stride_ + (cols_ - 1) * col_stride_ + 1 : 0;
     std::vector<T> numbers(static_cast<std::size_t>(size), static_cast<T>(kGap));
@@ -128,9 +142,7 @@ class Stored {
 
   Index rows_, cols_, row_stride_, col_stride_;
   bool upside_down_;
-  std::variant<std::vector<float>, std::vector<double>, std::vector<Eigen::half>,
-               std::vector<Eigen::bfloat16>>
-      numbers_;
+  Numbers numbers_;
 };
 
 }  // namespace fuzz

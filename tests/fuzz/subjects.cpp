@@ -87,20 +87,20 @@ FarModel decided(const FarModel& clusters, Index top) {
 
 template <class Make>
 void add(std::vector<Subject>& all, const std::string& name, const Frame& frame, const FarModel& model,
-         double scale, const Make& make, bool by_position = false, bool throws = false) {
+         double scale, const Make& make, const Traits& traits = {}) {
   const laws::FarCase<float> far{name, frame, model, {}, {}, {}};
-  all.push_back({far, 0, scale, by_position, throws, [make](Index dv, Index chunk) -> AnyMemory<float> {
+  all.push_back({far, 0, scale, traits, [make](Index dv, Index chunk) -> AnyMemory<float> {
                    return make(dv, AttentionOptions{.chunk = chunk});
                  }});
-  if (by_position) return;  // the window's own oracle knows no positions
+  if (traits.by_position) return;  // the window's own oracle knows no positions
   for (const Index window : {1, 5}) {
     auto windowed = far;
     windowed.name = "window before " + name;
-    all.push_back(
-        {windowed, window, scale, by_position, throws, [=](Index dv, Index chunk) -> AnyMemory<float> {
-           const AttentionOptions options{.scale = scale, .chunk = chunk};
-           return Windowed(window, make(dv, options), options);
-         }});
+    const Traits behind_window{.throws = traits.throws};
+    all.push_back({windowed, window, scale, behind_window, [=](Index dv, Index chunk) -> AnyMemory<float> {
+                     const AttentionOptions options{.scale = scale, .chunk = chunk};
+                     return Windowed(window, make(dv, options), options);
+                   }});
   }
 }
 
@@ -111,26 +111,25 @@ std::vector<Subject> make_subjects() {
   const Reparametrisation identity = laws::reparametrisation(plain);
   const oracle::Matrix exact_centres = centres().cast<Real>();
   std::vector<Subject> all;
-  add(
-      all, "elu state", plain, all_of(oracle::elu()), 1,
+  add(all, "elu state", plain, all_of(oracle::elu()), 1,
       [](Index dv, const AttentionOptions& options) {
         return LinearState(InterruptedMap<EluFeatures<float>>(kD), dv, options);
       },
-      false, true);
+      {.throws = true});
   add(all, "Taylor state", plain, all_of(oracle::taylor(2)), root,
       [](Index dv, const AttentionOptions& options) {
         return LinearState(TaylorFeatures<float>(kD, 2), dv, options);
       });
-  add(
-      all, "cosFormer state", Frame::identity(kD + 1), all_of(cosformer()), 1,
+  add(all, "cosFormer state", Frame::identity(kD + 1), all_of(cosformer()), 1,
       [](Index dv, const AttentionOptions& options) {
         return LinearState(InterruptedMap<CosformerFeatures<float>>(kD, kHorizon), dv, options);
       },
-      true, true);
+      {.by_position = true, .throws = true});
   add(all, "cache", plain, all_of(oracle::exponential()), root,
       [](Index dv, const AttentionOptions& options) {
         return KeyValueCache(ExponentialKernel<float>(), dv, options);
-      });
+      },
+      {.keeps = true});
   add(all, "nothing", plain, nothing(), root,
       [](Index dv, const AttentionOptions&) { return ForgetfulMemory<float>(dv); });
   add(all, "closure", balanced, oracle::closure(0.35L), root, [=](Index dv, const AttentionOptions& options) {
@@ -156,7 +155,7 @@ std::vector<Subject> make_subjects() {
 
 Matrix<float> Subject::queries(Bytes& bytes, Index n) const {
   const Matrix<float> queries = bytes.gaussian<float>(n, kD, 0.7);
-  return by_position ? queries.cwiseAbs().eval() : queries;
+  return traits.by_position ? queries.cwiseAbs().eval() : queries;
 }
 
 Matrix<float> Subject::keys(Bytes& bytes, Index n) const {

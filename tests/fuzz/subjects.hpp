@@ -21,13 +21,21 @@ inline Index& calls_left() {
   return calls;
 }
 
+struct Traits {
+  bool by_position = false;  // its similarity knows where tokens stand
+  bool throws = false;       // its map can be interrupted
+  bool keeps = false;        // each token by itself
+};
+
 struct Subject {
   laws::FarCase<float> far;  // its name, frame and model
   Index window;              // tokens that it sees exactly
   double scale;
-  bool by_position;
-  bool throws;
+  Traits traits;
   std::function<phiattn::AnyMemory<float>(Index dv, Index chunk)> make;
+
+  /// Whether some of so many tokens can be forgotten.
+  bool forgets(Index size) const { return traits.keeps || size <= window; }
 
   /// Of positive coordinates, where a query might have none in common with a key.
   Matrix<float> queries(Bytes& bytes, Index n) const;

@@ -73,7 +73,8 @@ Real temper(const Moments& m, Real freezing) {
   return sigma > frozen ? frozen / sigma : Real(1);
 }
 
-/// The keys of each centre, the nearest one's.
+}  // namespace
+
 std::vector<FarKeys> grouped(const FarKeys& keys, const Matrix& centres) {
   std::vector<std::vector<Index>> rows(static_cast<std::size_t>(centres.rows()));
   for (Index j = 0; j < keys.size(); ++j) {
@@ -85,8 +86,6 @@ std::vector<FarKeys> grouped(const FarKeys& keys, const Matrix& centres) {
   for (const auto& group : rows) groups.push_back(keys.only(group));
   return groups;
 }
-
-}  // namespace
 
 FarModel closure(Real freezing, bool diagonal) {
   return [=](const RealRow& x, const FarKeys& keys, Real) -> FarResult {

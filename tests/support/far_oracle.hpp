@@ -43,6 +43,9 @@ using FarModel = std::function<FarResult(const RealRow& x, const FarKeys& keys, 
 /// ln Z + x . mu + tau sigma^2 - tau^2 sigma^2 / 2 and nu + tau K x
 FarModel closure(Real freezing, bool diagonal = false);
 
+/// The keys of each centre, the nearest one's.
+std::vector<FarKeys> grouped(const FarKeys& keys, const Matrix& centres);
+
 /// A closure for the keys of each centre, the nearest one's.
 FarModel mixture(const Matrix& centres, Real freezing);
 

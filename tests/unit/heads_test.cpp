@@ -215,13 +215,11 @@ TEST_CASE("shapes and places that do not fit are named, and nothing is written",
   CHECK(refused(q, k, v, {2, 2, 3, 4}) == "phiattn: heads of out: got 2, expected 4 (heads of q)");
 
   const Heads<float> on_q(in.data() + 100, o, Layout::bhtd);
-  CHECK(message_of([&] {
-          phiattn::attention(softmax, heads(q), heads(k), heads(v), on_q);
-        }) == "phiattn: out shares memory with q; it must be apart from the inputs");
+  CHECK(message_of([&] { phiattn::attention(softmax, heads(q), heads(k), heads(v), on_q); }) ==
+        "phiattn: out shares memory with q; it must be apart from the inputs");
   const Heads<float> folded(result.data(), o, HeadsStrides{48, 4, 4, 1});
-  CHECK(message_of([&] {
-          phiattn::attention(softmax, heads(q), heads(k), heads(v), folded);
-        }) == "phiattn: out: its elements coincide in memory; each needs a place of its own");
+  CHECK(message_of([&] { phiattn::attention(softmax, heads(q), heads(k), heads(v), folded); }) ==
+        "phiattn: out: its elements coincide in memory; each needs a place of its own");
   CHECK(std::count(result.begin(), result.end(), 7.0F) == 1000);
 
   // q, k, v and the result side by side in one buffer are apart.
@@ -253,6 +251,14 @@ TEST_CASE("memories of heads refuse what does not fit and take nothing", "[heads
   CHECK(message_of([&] {
           memories.advance(q, k, v, Heads<float>(k.data(), {2, 4, 3, 2}, Layout::bthd));
         }) == "phiattn: out shares memory with k; it must be apart from the inputs");
+  Matrix<float> numbers = Matrix<float>::Zero(1, 2 * 4 * 3 * 2);
+  const Heads<float> over(numbers.data(), {2, 4, 3, 2}, Layout::bthd);
+  for (const Index first : {0, 20, 42}) {  // in the first head, in the middle, in the last
+    const Eigen::Map<const Matrix<float>> log_weights(numbers.data() + first, 2, 3);
+    CHECK(message_of([&] { memories.advance(q, k, v, over, {.log_weights = log_weights}); }) ==
+          "phiattn: out shares memory with log_weights; it must be apart from the inputs");
+  }
+  CHECK(numbers.isZero(0));
   CHECK(memories.size(0) == 0);
   CHECK(memories.size(1) == 0);
 }

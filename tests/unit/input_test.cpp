@@ -1,5 +1,6 @@
 // Every kind of Eigen expression comes in, and gives what plain matrices give.
 #include <phiattn/attention/attention.hpp>
+#include <phiattn/core/heads.hpp>
 
 #include <vector>
 
@@ -169,6 +170,23 @@ TEST_CASE("float widens to double, argument by argument", "[input]") {
   CHECK(attention(kernel, t.q, t.k, t.v) == expected);
   CHECK(attention(kernel, t.q, k, t.v.cast<Eigen::half>().cast<double>()).rows() == kNq);
   CHECK(attention(kernel, q, t.k, v) == expected);
+}
+
+TEST_CASE("what is empty has no place, and none of its parts has: an offset to a null pointer is undefined",
+          "[input]") {
+  using Nothing = Eigen::Map<Matrix<float>, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
+  Nothing nothing(nullptr, 5, 0, {3, 2});
+  const Input<float> input(nothing);
+  const Output<float> output(nothing);
+  CHECK(input.slice(2, 1).extent().data == nullptr);
+  CHECK(input.shifted(8).extent().data == nullptr);
+  CHECK(input.span(2, 1).data == nullptr);
+  CHECK(output.slice(2, 1).extent().data == nullptr);
+  CHECK(output.shifted(8).extent().data == nullptr);
+  const Heads<float> heads(nullptr, {2, 3, 5, 0}, {1, 2, 3, 4});
+  CHECK(heads(1, 2).data() == nullptr);
+  CHECK(heads.tokens(2, 1).data() == nullptr);
+  CHECK(heads.heads(2, 1).data() == nullptr);
 }
 
 TEST_CASE("empty inputs give empty or zero outputs", "[input]") {

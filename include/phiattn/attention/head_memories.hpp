@@ -84,6 +84,7 @@ class HeadMemories {
     detail::check_equal("dim of q", q.shape().dim, "dim of k", k.shape().dim);
     out.check_apart_from("k", k);
     out.check_apart_from("v", v);
+    out.check_apart_from("log_weights", options.log_weights);
     return for_each(q, out, [&](Index b, Index h, const auto& of_q, const auto& of_out) {
       return at(stream(b, options), h)
           .advance_heads(of_q, k.head(b, h), v.head(b, h), of_out, of_sequence(b, options));

@@ -329,9 +329,19 @@ void TiledAttention<S>::take_signed(const Tile& tile, Index t, Index first_key) 
   Eigen::Map<RowVector<S>> row(tile.weights.row(t) + begin, n);
   S tile_scale = tile.tile_log_scale[t];
   if (keys_.log_weights) {
-    const Eigen::Map<const RowVector<S>> log_weights(keys_.log_weights + first_key + begin, n);
-    const S heaviest = log_weights.maxCoeff();
-    row.array() *= (log_weights.array() - heaviest).unaryExpr(FlushedExp<S>{});
+    // A key that the row does not see must not sway its scale, heavy as it may be.
+    S heaviest = -std::numeric_limits<S>::infinity();
+    const auto in_weighed_runs = [&](const auto& take) {
+      tile.in_runs(t, [&](Index first, Index count) {
+        take(Eigen::Map<const RowVector<S>>(keys_.log_weights + first_key + first, count),
+             Eigen::Map<RowVector<S>>(tile.weights.row(t) + first, count));
+      });
+    };
+    in_weighed_runs(
+        [&](const auto& log_weights, auto) { heaviest = (std::max)(heaviest, log_weights.maxCoeff()); });
+    in_weighed_runs([&](const auto& log_weights, auto weights) {
+      weights.array() *= (log_weights.array() - heaviest).unaryExpr(FlushedExp<S>{});
+    });
     tile_scale += heaviest;
   }
   raise(tile.out, t, tile_scale);

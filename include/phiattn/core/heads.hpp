@@ -62,16 +62,20 @@ class Heads {
 
   /// Head h of sequence b, (tokens, dim).
   Matrix operator()(Index b, Index h) const {
-    return {data_ + b * strides_.batch + h * strides_.head, shape_.tokens, shape_.dim,
+    return {detail::further(data_, b * strides_.batch + h * strides_.head), shape_.tokens, shape_.dim,
             Strides(strides_.token, strides_.dim)};
   }
 
   /// The same numbers, of n tokens or heads from `first` on.
   Heads tokens(Index first, Index n) const {
-    return {data_ + first * strides_.token, {shape_.batch, shape_.heads, n, shape_.dim}, strides_};
+    return {detail::further(data_, first * strides_.token),
+            {shape_.batch, shape_.heads, n, shape_.dim},
+            strides_};
   }
   Heads heads(Index first, Index n) const {
-    return {data_ + first * strides_.head, {shape_.batch, n, shape_.tokens, shape_.dim}, strides_};
+    return {detail::further(data_, first * strides_.head),
+            {shape_.batch, n, shape_.tokens, shape_.dim},
+            strides_};
   }
 
  private:
@@ -269,10 +273,13 @@ class HeadsOutput {
     for (Index i = 0; i < of_out.batch * of_out.heads; ++i) {
       const detail::Extent ours = extent(i / of_out.heads, i % of_out.heads);
       for (Index j = 0; j < of_in.batch * of_in.heads; ++j) {
-        if (!detail::overlap(ours, input.extent(j / of_in.heads, j % of_in.heads))) continue;
-        detail::fail_argument(std::string("out shares memory with ") + name +
-                              "; it must be apart from the inputs");
+        if (detail::overlap(ours, input.extent(j / of_in.heads, j % of_in.heads))) fail_shared(name);
       }
+    }
+  }
+  void check_apart_from(const char* name, const detail::InputView<S>& input) const {
+    for (Index i = 0; i < shape_.batch * shape_.heads; ++i) {
+      if (detail::overlap(extent(i / shape_.heads, i % shape_.heads), input.extent())) fail_shared(name);
     }
   }
 
@@ -281,6 +288,11 @@ class HeadsOutput {
   }
 
  private:
+  [[noreturn]] static void fail_shared(const char* name) {
+    detail::fail_argument(std::string("out shares memory with ") + name +
+                          "; it must be apart from the inputs");
+  }
+
   template <class T>
   static constexpr auto kSize = static_cast<Index>(sizeof(T));
   template <class T>

@@ -29,7 +29,7 @@ void load_rows(const Extent& extent, S factor, Rows<S> out) {
   const bool in_one = row_stride == cols && out.stride == cols;
   const Index length = in_one ? out.rows * cols : cols;
   for (Index t = 0; t < (in_one ? Index{1} : out.rows); ++t) {
-    const Eigen::Map<const RowVector<T>> row(x + t * row_stride, length);
+    const Eigen::Map<const RowVector<T>> row(further(x, t * row_stride), length);
     Eigen::Map<RowVector<S>>(out.row(t), length) = row.template cast<S>() * factor;
   }
 }
@@ -43,7 +43,8 @@ void store_rows(const Extent& extent, Rows<const S> x) {
   auto* out = reinterpret_cast<T*>(const_cast<char*>(extent.data));
   for (Index t = 0; t < x.rows; ++t) {
     const Eigen::Map<const RowVector<S>> row(x.row(t), x.cols);
-    Eigen::Map<RowVector<T>>(out + t * (extent.row_stride / extent.element), x.cols) = row.template cast<T>();
+    Eigen::Map<RowVector<T>>(further(out, t * (extent.row_stride / extent.element)), x.cols) =
+        row.template cast<T>();
   }
 }
 

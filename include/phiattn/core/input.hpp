@@ -30,6 +30,12 @@ concept DirectAccess = (int(D::Flags) & int(Eigen::DirectAccessBit)) != 0 && req
   x.data();
 };
 
+/// So many numbers on from x. What is empty may have no place at all, and then none of its parts has.
+template <class T>
+T* further(T* x, Index n) {
+  return x == nullptr ? x : x + n;
+}
+
 /// A strided view as bytes: what is behind it, and whether two views share an element.
 struct Extent {
   const char* data = nullptr;
@@ -52,12 +58,12 @@ struct Extent {
 
   /// Rows [first, first + count).
   Extent slice(Index first, Index count) const {
-    return {data + first * row_stride, count, cols, row_stride, col_stride, element};
+    return {further(data, first * row_stride), count, cols, row_stride, col_stride, element};
   }
 
   /// The same where a row lies in one piece, for a Prefetch.
   Span span(Index first, Index count) const {
-    if (col_stride != element) return {};
+    if (col_stride != element || data == nullptr) return {};
     return Span::of(data + first * row_stride, count, cols * element, row_stride);
   }
 };
@@ -100,9 +106,9 @@ class InputView {
 
   /// The same so many bytes further on, as the next head of a tensor lies.
   InputView shifted(Index bytes) const {
-    InputView further = *this;
-    further.extent_.data += bytes;
-    return further;
+    InputView moved = *this;
+    moved.extent_.data = further(extent_.data, bytes);
+    return moved;
   }
 
   /// out <- factor * rows [first, first + out.rows), in the compute type and row-major.
@@ -111,7 +117,8 @@ class InputView {
   /// Rows [first, first + room.rows): in place if they lie as rows of S, else loaded into `room`.
   Rows<const S> rows_at(Index first, Rows<S> room) const {
     // To Eigen, a stride of 0 is that of a dense matrix.
-    const bool in_rows = extent_.col_stride == extent_.element && extent_.row_stride != 0;
+    const bool in_rows =
+        extent_.data != nullptr && extent_.col_stride == extent_.element && extent_.row_stride != 0;
     if (load_ == &load_rows<S, S> && in_rows) {
       const Extent at = extent_.slice(first, room.rows);
       return {reinterpret_cast<const S*>(at.data), at.rows, at.cols, at.row_stride / kSize};

@@ -135,7 +135,7 @@ class Output {
   /// The same so many bytes further on; of what is written where it lies.
   Output shifted(Index bytes) const {
     Output part = *this;
-    part.extent_.data += bytes;
+    part.extent_.data = detail::further(extent_.data, bytes);
     return part;
   }
 

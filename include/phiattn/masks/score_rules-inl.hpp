@@ -127,10 +127,14 @@ void ScoreRules<S>::apply(S* scores, Index n, Index row, Index key, const Places
     const Index at = (std::min)(places.query_row(row), decay->size() - 1);
     const double here = at < 0 ? 0 : (*decay)(at);
     if (counted) {
-      x -= (decay->segment(key, n).transpose().array() - here).abs().template cast<S>();
+      const Index behind = std::clamp<Index>(at + 1 - key, 0, n), ahead = n - behind;
+      x.head(behind) += (here - decay->segment(key, behind).transpose().array()).template cast<S>();
+      x.tail(ahead) += (decay->segment(key + behind, ahead).transpose().array() - here).template cast<S>();
     } else {
       for (Index j = 0; j < n; ++j) {
-        x(j) -= static_cast<S>(std::abs((*decay)(places.key_row(key + j)) - here));
+        const Index row_of_key = places.key_row(key + j);
+        const double gates = (*decay)(row_of_key)-here;
+        x(j) += static_cast<S>(row_of_key <= at ? -gates : gates);
       }
     }
   }
