@@ -69,6 +69,14 @@ EIGEN_ALWAYS_INLINE void in_steps(Index n, Index unit, const Step& step) {
   for (; i < n; i += unit) step.template operator()<1>(i);
 }
 
+/// step.operator()<P>(j) over [0, n): of packets P = Packet<S> as long as they are whole, then of single numbers, P = S.
+template <class S, class Step>
+EIGEN_ALWAYS_INLINE void in_packets(Index n, const Step& step) {
+  Index j = 0;
+  for (; j + kPacket<S> <= n; j += kPacket<S>) step.template operator()<Packet<S>>(j);
+  for (; j < n; ++j) step.template operator()<S>(j);
+}
+
 /// e^x by the library's own exponential, for Eigen's expressions: core/exp.hpp.
 template <class S>
 struct FlushedExp;

@@ -1,0 +1,192 @@
+#pragma once
+
+// Included where clusters are compiled.
+
+#include <phiattn/core/exp.hpp>
+#include <phiattn/core/product.hpp>
+#include <phiattn/memories/bucket_read-inl.hpp>
+#include <phiattn/memories/cluster_read.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+
+namespace phiattn::inline PHIATTN_ABI::detail {
+
+template <class S>
+void ClusterRead<S>::run(Rows<const S> x, const RowSums<S>& out) const {
+  Workspace::Frame frame;
+  const Index n = x.rows, all = clusters_ + tokens_;
+  const Products products = multiply_summaries(frame, x);
+  Row row = first_row(frame, products);
+
+  // Which rows read a cluster, and how many of its tokens.
+  auto* const readers = frame.numbers<BucketReader>(clusters_ * n);
+  auto* const counts = frame.numbers<Index>(clusters_);
+  auto* const sees_any = frame.numbers<bool>(n);
+  std::fill_n(counts, clusters_, Index{0});
+  const Rows<S> weights = frame.rows<S>(n, all);
+  out.set_nothing();
+  bool any_rest = false;
+  for (Index t = 0; t < n; ++t) {
+    if (t % heads_ == 0 && t / heads_ < tokens_) see_token(t / heads_, products, row);
+    S* const estimates = weights.row(t);
+    const Index existing = estimate(t, products, row, estimates);
+    choose((std::min)(options_.top, existing), existing, estimates, row);
+    sees_any[t] = existing > 0;
+    for (Index p = 0; p < row.chosen_count; ++p) {
+      const Index c = row.chosen[p];
+      readers[c * n + counts[c]++] = {t, buckets_[static_cast<std::size_t>(c)].size() - row.coming[c]};
+    }
+    any_rest |= sum_rest(t, existing, row, weights.row(t), out);
+  }
+  if (any_rest) {
+    multiply<S>(weights.left(clusters_), before_.value_means, out.sums);
+    if (tokens_ > 0) {
+      multiply_add<S>({weights.data + clusters_, n, tokens_, weights.stride}, after_.value_means, out.sums, 0);
+    }
+  }
+  for (Index c = 0; c < clusters_; ++c) {
+    read_bucket<S>(x, buckets_[static_cast<std::size_t>(c)], readers + c * n, counts[c], out);
+  }
+  for (Index t = 0; t < n; ++t) {
+    if (sees_any[t] && out.normaliser[t] == 0) out.set_out_of_range(t);
+  }
+}
+
+template <class S>
+typename ClusterRead<S>::Row ClusterRead<S>::first_row(Workspace::Frame& frame,
+                                                       const Products& products) const {
+  Row row{frame.numbers<S>(clusters_),
+          frame.numbers<S>(clusters_),
+          frame.numbers<Index>(clusters_),
+          frame.numbers<Index>(clusters_),
+          0,
+          frame.numbers<Index>(clusters_),
+          frame.numbers<Index>(clusters_),
+          0,
+          frame.numbers<S>(clusters_)};
+  std::copy_n(products.log_masses, clusters_, row.log_masses);
+  std::copy_n(products.frozen, clusters_, row.frozen);
+  std::fill_n(row.coming, clusters_, Index{0});
+  for (Index j = 0; j < tokens_; ++j) ++row.coming[of_[j]];
+  for (Index c = 0; c < clusters_; ++c) row.current[c] = c;
+  return row;
+}
+
+template <class S>
+void ClusterRead<S>::see_token(Index token, const Products& products, Row& row) const {
+  const Index c = of_[token], summary = clusters_ + token;
+  if (row.current[c] == c) row.changed[row.changed_count++] = c;
+  row.current[c] = summary;
+  row.log_masses[c] = products.log_masses[summary];
+  row.frozen[c] = products.frozen[summary];
+  --row.coming[c];
+}
+
+template <class S>
+typename ClusterRead<S>::Products ClusterRead<S>::multiply_summaries(Workspace::Frame& frame,
+                                                                     Rows<const S> x) const {
+  const Index n = x.rows, all = clusters_ + tokens_;
+  const Products products{frame.rows<S>(n, all), frame.rows<S>(n, all), frame.numbers<S>(n),
+                          frame.numbers<S>(all), frame.numbers<S>(all)};
+  Workspace::Frame own;
+  const Rows<S> squares = own.rows<S>(n, x.cols);
+  for (Index t = 0; t < n; ++t) {
+    const Eigen::Map<const RowVector<S>> row(x.row(t), x.cols);
+    const S length = largest(row.cwiseAbs());
+    products.lengths[t] = length == 0 ? S(1) : length;
+    squares.eigen().row(t) = (row / products.lengths[t]).cwiseAbs2();
+  }
+  const auto take = [&](const ClusterSummaries<S>& summaries, Index first, Index count, Index diagonal) {
+    const auto part = [&](const Rows<S>& rows) {
+      return Rows<S>(rows.data + first, n, count, rows.stride);
+    };
+    multiply_transposed<S>(x, summaries.means.top(count), part(products.means), diagonal);
+    multiply_transposed<S>(squares, summaries.variances.top(count), part(products.spreads), diagonal);
+    std::copy_n(summaries.log_masses, count, products.log_masses + first);
+    for (Index c = 0; c < count; ++c) {
+      products.frozen[first + c] =
+          static_cast<S>(options_.freezing * std::sqrt(2 * (std::max)(summaries.counts[c].log(), 0.0)));
+    }
+  };
+  take(before_, 0, clusters_, kNoDiagonal);
+  if (tokens_ > 0) take(after_, clusters_, tokens_, 0);
+  return products;
+}
+
+/// Estimates the log-normaliser of every cluster that row t sees, -inf of the others; how many it sees.
+template <class S>
+Index ClusterRead<S>::estimate(Index t, const Products& products, const Row& row, S* estimates) const {
+  constexpr S kInfinity = std::numeric_limits<S>::infinity();
+  S *const means = products.means.row(t), *const spreads = products.spreads.row(t);
+  for (Index i = 0; i < row.changed_count; ++i) {
+    const Index c = row.changed[i];
+    means[c] = means[row.current[c]];
+    spreads[c] = spreads[row.current[c]];
+  }
+  const S length = products.lengths[t];
+  const S *const log_masses = row.log_masses, *const all_frozen = row.frozen;
+  Index existing = 0;
+  for (Index c = 0; c < clusters_; ++c) {
+    const S frozen = all_frozen[c];
+    const S sigma = length * std::sqrt((std::max)(spreads[c], S(0)));
+    const S energy = sigma > frozen ? frozen * (sigma - frozen / 2) : sigma * sigma / 2;
+    const S estimate = log_masses[c] + means[c] + energy;
+    const bool exists = log_masses[c] != -kInfinity;
+    existing += exists;
+    // What is not finite is read exactly.
+    estimates[c] = !exists ? -kInfinity : std::isnan(estimate) ? kInfinity : estimate;
+  }
+  return existing;
+}
+
+/// The `top` clusters of the largest estimates, of equals the first.
+template <class S>
+void ClusterRead<S>::choose(Index top, Index existing, const S* estimates, Row& row) const {
+  row.chosen_count = 0;
+  if (top == 0) return;
+  const auto exists = [&](Index c) { return row.log_masses[c] != -std::numeric_limits<S>::infinity(); };
+  S least = -std::numeric_limits<S>::infinity();
+  Index equals = existing;  // to be chosen of those that equal the least
+  if (top < existing) {
+    Index n = 0;
+    for (Index c = 0; c < clusters_; ++c) {
+      if (exists(c)) row.ranking[n++] = estimates[c];
+    }
+    std::nth_element(row.ranking, row.ranking + top - 1, row.ranking + n, std::greater<S>());
+    least = row.ranking[top - 1];
+    equals = top - std::count_if(row.ranking, row.ranking + top, [least](S x) { return x > least; });
+  }
+  for (Index c = 0; c < clusters_; ++c) {
+    if (!exists(c) || estimates[c] < least || (estimates[c] == least && equals-- <= 0)) continue;
+    row.chosen[row.chosen_count++] = c;
+  }
+}
+
+/// Estimates become weights of the summaries of the clusters that row t does not read; whether there are any.
+template <class S>
+bool ClusterRead<S>::sum_rest(Index t, Index existing, const Row& row, S* weights,
+                              const RowSums<S>& out) const {
+  std::fill_n(weights + clusters_, tokens_, S(0));
+  if (row.chosen_count == existing) {
+    std::fill_n(weights, clusters_, S(0));
+    return false;
+  }
+  for (Index p = 0; p < row.chosen_count; ++p) weights[row.chosen[p]] = -std::numeric_limits<S>::infinity();
+  Eigen::Map<RowVector<S>> all(weights, clusters_);
+  const S highest = (std::max)(kNothing<S>, all.maxCoeff());
+  exp_shifted(all.head(clusters_), highest);
+  out.normaliser[t] = all.sum();
+  out.log_scale[t] = highest;
+  for (Index i = 0; i < row.changed_count; ++i) {
+    const Index c = row.changed[i];
+    weights[row.current[c]] = weights[c];
+    weights[c] = 0;
+  }
+  return true;
+}
+
+}  // namespace phiattn::inline PHIATTN_ABI::detail
