@@ -16,13 +16,17 @@ namespace phiattn::inline PHIATTN_ABI::detail {
 using Eigen::internal::PacketBlock;
 using Eigen::internal::padd;
 using Eigen::internal::ploadu;
+using Eigen::internal::pcmp_eq;
+using Eigen::internal::pcmp_lt;
 using Eigen::internal::pmadd;
 using Eigen::internal::pmax;
 using Eigen::internal::pmin;
 using Eigen::internal::pmul;
 using Eigen::internal::predux;
 using Eigen::internal::predux_max;
+using Eigen::internal::pselect;
 using Eigen::internal::pset1;
+using Eigen::internal::psqrt;
 using Eigen::internal::pstoreu;
 using Eigen::internal::psub;
 using Eigen::internal::ptranspose;

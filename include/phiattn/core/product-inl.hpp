@@ -80,10 +80,11 @@ struct Product {
     };
     if constexpr (Packets <= 2) {
       tiles.template operator()<kRows>();
+      // What is left takes as long as it takes a sum to be there, however many rows it is.
       tiles.template operator()<kFewRows>();
-    } else {
-      tiles.template operator()<2>();
+      tiles.template operator()<3>();
     }
+    tiles.template operator()<2>();
     tiles.template operator()<1>();
   }
 

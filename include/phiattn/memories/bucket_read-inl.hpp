@@ -3,6 +3,7 @@
 // Included where clusters are compiled.
 
 #include <phiattn/core/exp.hpp>
+#include <phiattn/core/micro_kernel.hpp>
 #include <phiattn/core/packet.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/core/workspace.hpp>
@@ -79,13 +80,13 @@ void weigh_columns(Rows<S> scores, const S* log_weights, S* tops, S* sums) {
 /// The weights of many queries, a column each: keys, values and weights come as products want them, and largest scores
 /// and sums of a packet of queries at a time.
 template <class S>
-void read_in_columns(Rows<const S> transposed, Index n, const Tokens<S>& tokens, const BucketReader* readers,
+void read_in_columns(Rows<const S> queries, Index n, const Tokens<S>& tokens, const BucketReader* readers,
                      const RowSums<S>& out) {
   Workspace::Frame frame;
-  const Index m = tokens.size(), whole = transposed.cols;
+  const Index m = tokens.size(), whole = queries.cols;
   const Rows<S> scores = frame.rows<S>(m, whole), sums = frame.rows<S>(n, tokens.v.cols);
   S *const tops = frame.numbers<S>(whole), *const normalisers = frame.numbers<S>(whole);
-  multiply<S>(tokens.k, transposed, scores);
+  multiply<S>(tokens.k, queries, scores);
   for (Index p = 0; p < n && readers[p].visible < tokens.first + m; ++p) {
     for (Index j = std::max<Index>(readers[p].visible - tokens.first, 0); j < m; ++j) {
       scores(j, p) = -std::numeric_limits<S>::infinity();
@@ -114,18 +115,17 @@ void read_bucket(Rows<const S> x, const TokenStore<S>& bucket, const BucketReade
   Workspace::Frame frame;
   const Index m = readers[n - 1].visible;  // the last sees most
   const Index whole = n <= kFew ? 0 : padded<S>(n);
-  const Rows<S> queries = frame.rows<S>(n, x.cols), transposed = frame.rows<S>(x.cols, whole);
+  const Rows<S> queries = frame.rows<S>((std::max)(n, whole), x.cols);
+  const Rows<S> columns = frame.rows<S>(x.cols, whole);
   for (Index p = 0; p < n; ++p) std::copy_n(x.row(readers[p].row), x.cols, queries.row(p));
-  if (n > kFew) {
-    transposed.eigen().leftCols(n) = queries.eigen().transpose();
-    transposed.eigen().rightCols(whole - n).setZero();
-  }
+  for (Index p = n; p < whole; ++p) std::fill_n(queries.row(p), x.cols, S(0));
+  if (n > kFew) pack<S>({queries.data, 1, queries.stride}, x.cols, whole, whole, columns.data);
   for (Index first = 0; first < m; first += kTokens) {
     const Tokens<S> tokens = bucket.all().middle(first, (std::min)(kTokens, m - first));
     if (n <= kFew) {
-      read_in_rows<S>(queries, tokens, readers, out);
+      read_in_rows<S>(queries.top(n), tokens, readers, out);
     } else {
-      read_in_columns<S>(transposed, n, tokens, readers, out);
+      read_in_columns<S>(columns, n, tokens, readers, out);
     }
   }
 }

@@ -3,6 +3,7 @@
 // Included where clusters are compiled.
 
 #include <phiattn/core/exp.hpp>
+#include <phiattn/core/packet.hpp>
 #include <phiattn/core/product.hpp>
 #include <phiattn/memories/bucket_read-inl.hpp>
 #include <phiattn/memories/cluster_read.hpp>
@@ -12,6 +13,8 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+
+PHIATTN_HUSH_BEGIN
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
@@ -33,14 +36,14 @@ void ClusterRead<S>::run(Rows<const S> x, const RowSums<S>& out) const {
   for (Index t = 0; t < n; ++t) {
     if (t % heads_ == 0 && t / heads_ < tokens_) see_token(t / heads_, products, row);
     S* const estimates = weights.row(t);
-    const Index existing = estimate(t, products, row, estimates);
-    choose((std::min)(options_.top, existing), existing, estimates, row);
-    sees_any[t] = existing > 0;
+    estimate(t, products, row, estimates);
+    choose((std::min)(options_.top, row.existing), estimates, row);
+    sees_any[t] = row.existing > 0;
     for (Index p = 0; p < row.chosen_count; ++p) {
       const Index c = row.chosen[p];
       readers[c * n + counts[c]++] = {t, buckets_[static_cast<std::size_t>(c)].size() - row.coming[c]};
     }
-    any_rest |= sum_rest(t, existing, row, weights.row(t), out);
+    any_rest |= sum_rest(t, row, weights.row(t), out);
   }
   if (any_rest) {
     multiply<S>(weights.left(clusters_), before_.value_means, out.sums);
@@ -67,12 +70,16 @@ typename ClusterRead<S>::Row ClusterRead<S>::first_row(Workspace::Frame& frame,
           frame.numbers<Index>(clusters_),
           frame.numbers<Index>(clusters_),
           0,
-          frame.numbers<S>(clusters_)};
+          0,
+          frame.numbers<S>(clusters_ + 1)};
   std::copy_n(products.log_masses, clusters_, row.log_masses);
   std::copy_n(products.frozen, clusters_, row.frozen);
   std::fill_n(row.coming, clusters_, Index{0});
   for (Index j = 0; j < tokens_; ++j) ++row.coming[of_[j]];
-  for (Index c = 0; c < clusters_; ++c) row.current[c] = c;
+  for (Index c = 0; c < clusters_; ++c) {
+    row.current[c] = c;
+    row.existing += before_.exists(c);
+  }
   return row;
 }
 
@@ -81,6 +88,7 @@ void ClusterRead<S>::see_token(Index token, const Products& products, Row& row) 
   const Index c = of_[token], summary = clusters_ + token;
   if (row.current[c] == c) row.changed[row.changed_count++] = c;
   row.current[c] = summary;
+  row.existing += row.log_masses[c] == -std::numeric_limits<S>::infinity();
   row.log_masses[c] = products.log_masses[summary];
   row.frozen[c] = products.frozen[summary];
   --row.coming[c];
@@ -117,10 +125,9 @@ typename ClusterRead<S>::Products ClusterRead<S>::multiply_summaries(Workspace::
   return products;
 }
 
-/// Estimates the log-normaliser of every cluster that row t sees, -inf of the others; how many it sees.
+/// Estimates the log-normaliser of every cluster that row t sees, -inf of the others.
 template <class S>
-Index ClusterRead<S>::estimate(Index t, const Products& products, const Row& row, S* estimates) const {
-  constexpr S kInfinity = std::numeric_limits<S>::infinity();
+void ClusterRead<S>::estimate(Index t, const Products& products, const Row& row, S* estimates) const {
   S *const means = products.means.row(t), *const spreads = products.spreads.row(t);
   for (Index i = 0; i < row.changed_count; ++i) {
     const Index c = row.changed[i];
@@ -129,49 +136,73 @@ Index ClusterRead<S>::estimate(Index t, const Products& products, const Row& row
   }
   const S length = products.lengths[t];
   const S *const log_masses = row.log_masses, *const all_frozen = row.frozen;
-  Index existing = 0;
-  for (Index c = 0; c < clusters_; ++c) {
-    const S frozen = all_frozen[c];
-    const S sigma = length * std::sqrt((std::max)(spreads[c], S(0)));
-    const S energy = sigma > frozen ? frozen * (sigma - frozen / 2) : sigma * sigma / 2;
-    const S estimate = log_masses[c] + means[c] + energy;
-    const bool exists = log_masses[c] != -kInfinity;
-    existing += exists;
+  in_packets<S>(clusters_, [&]<class P>(Index c) PHIATTN_INLINE {
+    const P log_mass = ploadu<P>(log_masses + c), frozen = ploadu<P>(all_frozen + c);
+    const P infinity = pset1<P>(std::numeric_limits<S>::infinity());
+    const P nothing = pset1<P>(-std::numeric_limits<S>::infinity());
+    // Eigen's root of infinity is NaN. The first argument prevails where one is NaN.
+    const P spread = pmin(P(pmax(ploadu<P>(spreads + c), pset1<P>(S(0)))),
+                          pset1<P>((std::numeric_limits<S>::max)()));
+    const P sigma = pmul(pset1<P>(length), psqrt(spread));
+    // Beyond what is frozen the energy follows its tangent.
+    const P below = pselect(pcmp_lt(frozen, sigma), frozen, sigma);
+    const P energy = pmul(below, P(psub(sigma, P(pmul(below, pset1<P>(S(0.5)))))));
+    const P estimate = padd(P(padd(log_mass, ploadu<P>(means + c))), energy);
     // What is not finite is read exactly.
-    estimates[c] = !exists ? -kInfinity : std::isnan(estimate) ? kInfinity : estimate;
+    const P ranked = pselect(pcmp_eq(estimate, estimate), estimate, infinity);
+    pstoreu(estimates + c, P(pselect(pcmp_eq(log_mass, nothing), nothing, ranked)));
+  });
+}
+
+/// The top-th largest of n numbers, which come in another order.
+template <class S>
+S select(S* x, Index n, Index top) {
+  constexpr Index kFew = 16;  // sorted in while passing by
+  if (top > kFew) {
+    std::nth_element(x, x + top - 1, x + n, std::greater<S>());
+    return x[top - 1];
   }
-  return existing;
+  for (Index j = 0; j < n; ++j) {
+    const S value = x[j];
+    Index i = (std::min)(j, top);
+    if (i == top && !(value > x[top - 1])) continue;
+    if (i == top) --i;
+    for (; i > 0 && value > x[i - 1]; --i) x[i] = x[i - 1];
+    x[i] = value;
+  }
+  return x[top - 1];
 }
 
 /// The `top` clusters of the largest estimates, of equals the first.
 template <class S>
-void ClusterRead<S>::choose(Index top, Index existing, const S* estimates, Row& row) const {
-  row.chosen_count = 0;
-  if (top == 0) return;
+void ClusterRead<S>::choose(Index top, const S* estimates, Row& row) const {
   const auto exists = [&](Index c) { return row.log_masses[c] != -std::numeric_limits<S>::infinity(); };
   S least = -std::numeric_limits<S>::infinity();
-  Index equals = existing;  // to be chosen of those that equal the least
-  if (top < existing) {
+  Index equals = row.existing;  // to be chosen of those that equal the least
+  if (top < row.existing && top > 0) {
     Index n = 0;
     for (Index c = 0; c < clusters_; ++c) {
-      if (exists(c)) row.ranking[n++] = estimates[c];
+      row.ranking[n] = estimates[c];
+      n += exists(c);
     }
-    std::nth_element(row.ranking, row.ranking + top - 1, row.ranking + n, std::greater<S>());
-    least = row.ranking[top - 1];
-    equals = top - std::count_if(row.ranking, row.ranking + top, [least](S x) { return x > least; });
+    least = select(row.ranking, n, top);
+    equals = top;
+    for (Index c = 0; c < clusters_; ++c) equals -= exists(c) && estimates[c] > least;
   }
-  for (Index c = 0; c < clusters_; ++c) {
-    if (!exists(c) || estimates[c] < least || (estimates[c] == least && equals-- <= 0)) continue;
-    row.chosen[row.chosen_count++] = c;
+  row.chosen_count = 0;
+  for (Index c = 0; c < clusters_ && row.chosen_count < top; ++c) {
+    const bool among_equals = exists(c) && estimates[c] == least && equals > 0;
+    equals -= among_equals;
+    row.chosen[row.chosen_count] = c;
+    row.chosen_count += among_equals || (exists(c) && estimates[c] > least);
   }
 }
 
 /// Estimates become weights of the summaries of the clusters that row t does not read; whether there are any.
 template <class S>
-bool ClusterRead<S>::sum_rest(Index t, Index existing, const Row& row, S* weights,
-                              const RowSums<S>& out) const {
+bool ClusterRead<S>::sum_rest(Index t, const Row& row, S* weights, const RowSums<S>& out) const {
   std::fill_n(weights + clusters_, tokens_, S(0));
-  if (row.chosen_count == existing) {
+  if (row.chosen_count == row.existing) {
     std::fill_n(weights, clusters_, S(0));
     return false;
   }
@@ -190,3 +221,5 @@ bool ClusterRead<S>::sum_rest(Index t, Index existing, const Row& row, S* weight
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail
+
+PHIATTN_HUSH_END

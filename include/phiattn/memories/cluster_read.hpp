@@ -69,15 +69,16 @@ class ClusterRead {
     Index* coming;  // tokens that the row does not see yet
     Index* chosen;  // the clusters that it reads
     Index chosen_count;
-    S* ranking;  // scratch
+    Index existing;  // that have any token
+    S* ranking;      // (clusters + 1) scratch
   };
 
   Row first_row(Workspace::Frame& frame, const Products& products) const;
   void see_token(Index token, const Products& products, Row& row) const;
   Products multiply_summaries(Workspace::Frame& frame, Rows<const S> x) const;
-  Index estimate(Index t, const Products& products, const Row& row, S* estimates) const;
-  void choose(Index top, Index existing, const S* estimates, Row& row) const;
-  bool sum_rest(Index t, Index existing, const Row& row, S* weights, const RowSums<S>& out) const;
+  void estimate(Index t, const Products& products, const Row& row, S* estimates) const;
+  void choose(Index top, const S* estimates, Row& row) const;
+  bool sum_rest(Index t, const Row& row, S* weights, const RowSums<S>& out) const;
 
   const ClusterSummaries<S> before_;
   const std::vector<TokenStore<S>>& buckets_;
