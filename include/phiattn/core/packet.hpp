@@ -15,9 +15,9 @@ namespace phiattn::inline PHIATTN_ABI::detail {
 
 using Eigen::internal::PacketBlock;
 using Eigen::internal::padd;
-using Eigen::internal::ploadu;
 using Eigen::internal::pcmp_eq;
 using Eigen::internal::pcmp_lt;
+using Eigen::internal::ploadu;
 using Eigen::internal::pmadd;
 using Eigen::internal::pmax;
 using Eigen::internal::pmin;

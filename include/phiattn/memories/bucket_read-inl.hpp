@@ -110,7 +110,7 @@ template <class S>
 void read_bucket(Rows<const S> x, const TokenStore<S>& bucket, const BucketReader* readers, Index n,
                  const RowSums<S>& out) {
   if (n == 0) return;
-  constexpr Index kFew = 4;      // readers whose dot products cost less than columns that are left empty
+  constexpr Index kFew = 4;       // readers whose dot products cost less than columns that are left empty
   constexpr Index kTokens = 256;  // whose scores stay near
   Workspace::Frame frame;
   const Index m = readers[n - 1].visible;  // the last sees most

@@ -32,7 +32,8 @@ struct ClosureBlock {
   static ClosureBlock of(Workspace::Frame& frame, const ClosureTokens<S>& tokens, const Index* closures,
                          Index count) {
     const Index m = tokens.size();
-    ClosureBlock block{frame.rows<S>(m, tokens.k.cols), frame.rows<S>(m, tokens.v.cols),
+    ClosureBlock block{frame.rows<S>(m, tokens.k.cols),
+                       frame.rows<S>(m, tokens.v.cols),
                        frame.numbers<S>(m),
                        frame.numbers<S>(m),
                        frame.numbers<Index>(m),

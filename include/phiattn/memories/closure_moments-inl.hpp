@@ -20,9 +20,8 @@ namespace phiattn::inline PHIATTN_ABI::detail {
 /// out <- a - b
 template <class S>
 void subtract(const S* a, const S* b, S* out, Index n) {
-  in_packets<S>(n, [&]<class P>(Index j) PHIATTN_INLINE {
-    pstoreu(out + j, P(psub(ploadu<P>(a + j), ploadu<P>(b + j))));
-  });
+  in_packets<S>(n, [&]<class P>(Index j)
+                       PHIATTN_INLINE { pstoreu(out + j, P(psub(ploadu<P>(a + j), ploadu<P>(b + j)))); });
 }
 
 /// x_j <- x_j - mean, weighted_j <- w_j x_j and, if wanted, squares <- squares + sum_j w_j x_j^2.

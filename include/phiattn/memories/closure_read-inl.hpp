@@ -29,9 +29,8 @@ void weigh_scores(S* y, const S* w, Index n, S mean, S slope, S factor) {
 /// out <- factor x
 template <class S>
 void scale_row(const S* x, S factor, S* out, Index n) {
-  in_packets<S>(n, [&]<class P>(Index j) PHIATTN_INLINE {
-    pstoreu(out + j, P(pmul(ploadu<P>(x + j), pset1<P>(factor))));
-  });
+  in_packets<S>(n, [&]<class P>(Index j)
+                       PHIATTN_INLINE { pstoreu(out + j, P(pmul(ploadu<P>(x + j), pset1<P>(factor)))); });
 }
 
 template <class S>
@@ -56,9 +55,8 @@ AttentionStatus ClosureRead<S>::run(Rows<const S> x, const RowSums<S>& out) cons
 template <class S>
 typename ClosureRead<S>::Tables ClosureRead<S>::multiply_all(Workspace::Frame& frame, Rows<const S> x) const {
   const Index n = x.rows, m = tokens();
-  const Tables tables{frame.rows<S>(n, x.cols),     frame.numbers<S>(n),
-                      frame.rows<S>(n, m),          frame.rows<S>(n, count_),
-                      frame.rows<S>(n, 2 * count_), frame.rows<S>(n, count_),
+  const Tables tables{frame.rows<S>(n, x.cols), frame.numbers<S>(n),          frame.rows<S>(n, m),
+                      frame.rows<S>(n, count_), frame.rows<S>(n, 2 * count_), frame.rows<S>(n, count_),
                       frame.rows<S>(n, count_)};
   for (Index t = 0; t < n; ++t) {
     const Eigen::Map<const RowVector<S>> row(x.row(t), x.cols);
@@ -202,8 +200,8 @@ AttentionStatus ClosureRead<S>::add_up_clamped(const Tables& tables, const RowSu
     add_slopes(g, tables, part.sums);
     if (tokens() > 0 && block_->count(g) > 0) {
       const Index begin = block_->begin[g], m = block_->count(g);
-      multiply_add<S>({tables.scores.data + begin, n, m, tables.scores.stride}, block_->values.middle(begin, m),
-                      part.sums);
+      multiply_add<S>({tables.scores.data + begin, n, m, tables.scores.stride},
+                      block_->values.middle(begin, m), part.sums);
     }
     ValueHull<S> hull = closure(g).hull;
     Index seen = 0;

@@ -33,9 +33,9 @@ struct RunningClosures {
     const auto count = static_cast<Index>(closures.size());
     const Index d = closures.front().mean.size();
     const bool diagonal = !closures.front().is_full();
-    RunningClosures running{frame.rows<S>(2 * count, d), frame.rows<S>(diagonal ? count : 0, d),
-                            frame.numbers<S>(count), frame.numbers<S>(count),
-                            frame.numbers<S>(count), frame.numbers<Index>(count),
+    RunningClosures running{frame.rows<S>(2 * count, d),   frame.rows<S>(diagonal ? count : 0, d),
+                            frame.numbers<S>(count),       frame.numbers<S>(count),
+                            frame.numbers<S>(count),       frame.numbers<Index>(count),
                             frame.numbers<LogCount>(count)};
     running.shifts().eigen().setZero();
     for (Index g = 0; g < count; ++g) {
@@ -61,7 +61,7 @@ struct RunningClosures {
     counts[g].add(static_cast<double>(block.log_counts[row]));
     if (const S weight = block.weights[row]; weight != 0) {
       const S before = normalisers[g], share = weight / (before + weight);
-      const S *const token = block.keys.row(row);
+      const S* const token = block.keys.row(row);
       S *const shift = shifts().row(g), *const second = seconds.rows > 0 ? seconds.row(g) : nullptr;
       in_packets<S>(means.cols, [&]<class P>(Index l) PHIATTN_INLINE {
         const P deviation = psub(ploadu<P>(token + l), ploadu<P>(shift + l));

@@ -57,8 +57,8 @@ AttentionStatus Closures<S>::advance(Rows<const S> x, Index heads, const Closure
   }
   const Index early = n / 2, late = n - early, rows = heads * early;
   AttentionStatus status = advance(x.top(rows), heads, tokens.middle(0, early), of, out.middle(0, rows));
-  status.add(advance(x.middle(rows, heads * late), heads, tokens.middle(early, late), of ? of + early : nullptr,
-                     out.middle(rows, heads * late)),
+  status.add(advance(x.middle(rows, heads * late), heads, tokens.middle(early, late),
+                     of ? of + early : nullptr, out.middle(rows, heads * late)),
              rows);
   return status;
 }
@@ -74,7 +74,8 @@ bool Closures<S>::admits(const ClosureTokens<S>& tokens, const ClosureBlock<S>& 
   const S highest = largest(tokens.all_log_weights());
   if (!(highest < kInfinity && all_finite<S>(tokens.k) && all_finite<S>(tokens.v))) return false;
   for (Index g = 0; g < size(); ++g) {
-    if (!closures_[static_cast<std::size_t>(g)].admits(tokens, block, block.begin[g], block.count(g))) return false;
+    if (!closures_[static_cast<std::size_t>(g)].admits(tokens, block, block.begin[g], block.count(g)))
+      return false;
   }
   return true;
 }

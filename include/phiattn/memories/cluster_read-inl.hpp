@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
 #include <limits>
 
 PHIATTN_HUSH_BEGIN
@@ -48,7 +47,8 @@ void ClusterRead<S>::run(Rows<const S> x, const RowSums<S>& out) const {
   if (any_rest) {
     multiply<S>(weights.left(clusters_), before_.value_means, out.sums);
     if (tokens_ > 0) {
-      multiply_add<S>({weights.data + clusters_, n, tokens_, weights.stride}, after_.value_means, out.sums, 0);
+      multiply_add<S>({weights.data + clusters_, n, tokens_, weights.stride}, after_.value_means, out.sums,
+                      0);
     }
   }
   for (Index c = 0; c < clusters_; ++c) {
@@ -68,10 +68,10 @@ typename ClusterRead<S>::Row ClusterRead<S>::first_row(Workspace::Frame& frame,
           frame.numbers<Index>(clusters_),
           0,
           frame.numbers<Index>(clusters_),
-          frame.numbers<Index>(clusters_),
+          frame.numbers<Index>(clusters_ + 1),
           0,
           0,
-          frame.numbers<S>(clusters_ + 1)};
+          frame.numbers<S>(padded<S>(clusters_))};
   std::copy_n(products.log_masses, clusters_, row.log_masses);
   std::copy_n(products.frozen, clusters_, row.frozen);
   std::fill_n(row.coming, clusters_, Index{0});
@@ -109,9 +109,7 @@ typename ClusterRead<S>::Products ClusterRead<S>::multiply_summaries(Workspace::
     squares.eigen().row(t) = (row / products.lengths[t]).cwiseAbs2();
   }
   const auto take = [&](const ClusterSummaries<S>& summaries, Index first, Index count, Index diagonal) {
-    const auto part = [&](const Rows<S>& rows) {
-      return Rows<S>(rows.data + first, n, count, rows.stride);
-    };
+    const auto part = [&](const Rows<S>& rows) { return Rows<S>(rows.data + first, n, count, rows.stride); };
     multiply_transposed<S>(x, summaries.means.top(count), part(products.means), diagonal);
     multiply_transposed<S>(squares, summaries.variances.top(count), part(products.spreads), diagonal);
     std::copy_n(summaries.log_masses, count, products.log_masses + first);
@@ -141,8 +139,8 @@ void ClusterRead<S>::estimate(Index t, const Products& products, const Row& row,
     const P infinity = pset1<P>(std::numeric_limits<S>::infinity());
     const P nothing = pset1<P>(-std::numeric_limits<S>::infinity());
     // Eigen's root of infinity is NaN. The first argument prevails where one is NaN.
-    const P spread = pmin(P(pmax(ploadu<P>(spreads + c), pset1<P>(S(0)))),
-                          pset1<P>((std::numeric_limits<S>::max)()));
+    const P spread =
+        pmin(P(pmax(ploadu<P>(spreads + c), pset1<P>(S(0)))), pset1<P>((std::numeric_limits<S>::max)()));
     const P sigma = pmul(pset1<P>(length), psqrt(spread));
     // Beyond what is frozen the energy follows its tangent.
     const P below = pselect(pcmp_lt(frozen, sigma), frozen, sigma);
@@ -154,48 +152,53 @@ void ClusterRead<S>::estimate(Index t, const Products& products, const Row& row,
   });
 }
 
-/// The top-th largest of n numbers, which come in another order.
+/// The top-th largest number among n, whole packets, or a smaller one if some of those are equal.
 template <class S>
-S select(S* x, Index n, Index top) {
-  constexpr Index kFew = 16;  // sorted in while passing by
-  if (top > kFew) {
-    std::nth_element(x, x + top - 1, x + n, std::greater<S>());
-    return x[top - 1];
+S lower_bound_of_largest(const S* x, Index n, Index top) {
+  using P = Packet<S>;
+  P best = pset1<P>(-std::numeric_limits<S>::infinity());
+  for (Index c = 0; c < n; c += kPacket<S>) best = pmax(best, ploadu<P>(x + c));
+  S least = predux_max(best);
+  for (Index rank = 1; rank < top; ++rank) {
+    const P above = pset1<P>(least), nothing = pset1<P>(-std::numeric_limits<S>::infinity());
+    best = nothing;
+    for (Index c = 0; c < n; c += kPacket<S>) {
+      const P value = ploadu<P>(x + c);
+      best = pmax(best, P(pselect(pcmp_lt(value, above), value, nothing)));
+    }
+    least = predux_max(best);
   }
-  for (Index j = 0; j < n; ++j) {
-    const S value = x[j];
-    Index i = (std::min)(j, top);
-    if (i == top && !(value > x[top - 1])) continue;
-    if (i == top) --i;
-    for (; i > 0 && value > x[i - 1]; --i) x[i] = x[i - 1];
-    x[i] = value;
-  }
-  return x[top - 1];
+  return least;
 }
 
 /// The `top` clusters of the largest estimates, of equals the first.
 template <class S>
 void ClusterRead<S>::choose(Index top, const S* estimates, Row& row) const {
-  const auto exists = [&](Index c) { return row.log_masses[c] != -std::numeric_limits<S>::infinity(); };
-  S least = -std::numeric_limits<S>::infinity();
-  Index equals = row.existing;  // to be chosen of those that equal the least
-  if (top < row.existing && top > 0) {
-    Index n = 0;
-    for (Index c = 0; c < clusters_; ++c) {
-      row.ranking[n] = estimates[c];
-      n += exists(c);
-    }
-    least = select(row.ranking, n, top);
-    equals = top;
-    for (Index c = 0; c < clusters_; ++c) equals -= exists(c) && estimates[c] > least;
-  }
+  constexpr Index kFew = 16;  // clusters that are found faster by as many passes than by sorting
+  constexpr S kNone = -std::numeric_limits<S>::infinity();
   row.chosen_count = 0;
-  for (Index c = 0; c < clusters_ && row.chosen_count < top; ++c) {
-    const bool among_equals = exists(c) && estimates[c] == least && equals > 0;
-    equals -= among_equals;
-    row.chosen[row.chosen_count] = c;
-    row.chosen_count += among_equals || (exists(c) && estimates[c] > least);
+  if (top == 0) return;
+  if (top < row.existing && top <= kFew) {
+    const Index whole = padded<S>(clusters_);
+    std::copy_n(estimates, clusters_, row.ranking);
+    std::fill(row.ranking + clusters_, row.ranking + whole, kNone);
+    const S least = lower_bound_of_largest(row.ranking, whole, top);
+    for (Index c = 0; c < clusters_; ++c) {
+      row.chosen[row.chosen_count] = c;
+      row.chosen_count += estimates[c] >= least;
+    }
+    if (row.chosen_count == top && least > kNone) return;
   }
+  const auto exists = [&](Index c) { return row.log_masses[c] != kNone; };
+  Index n = 0;
+  for (Index c = 0; c < clusters_; ++c) {
+    if (exists(c)) row.chosen[n++] = c;
+  }
+  const auto better = [estimates](Index a, Index b) {
+    return estimates[a] != estimates[b] ? estimates[a] > estimates[b] : a < b;
+  };
+  if (top < n) std::nth_element(row.chosen, row.chosen + top, row.chosen + n, better);
+  row.chosen_count = top;
 }
 
 /// Estimates become weights of the summaries of the clusters that row t does not read; whether there are any.

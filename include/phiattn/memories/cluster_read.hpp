@@ -70,7 +70,7 @@ class ClusterRead {
     Index* chosen;  // the clusters that it reads
     Index chosen_count;
     Index existing;  // that have any token
-    S* ranking;      // (clusters + 1) scratch
+    S* ranking;      // scratch
   };
 
   Row first_row(Workspace::Frame& frame, const Products& products) const;
