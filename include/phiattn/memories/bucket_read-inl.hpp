@@ -120,8 +120,9 @@ void read_bucket(Rows<const S> x, const TokenStore<S>& bucket, const BucketReade
   for (Index p = 0; p < n; ++p) std::copy_n(x.row(readers[p].row), x.cols, queries.row(p));
   for (Index p = n; p < whole; ++p) std::fill_n(queries.row(p), x.cols, S(0));
   if (n > kFew) pack<S>({queries.data, 1, queries.stride}, x.cols, whole, whole, columns.data);
-  for (Index first = 0; first < m; first += kTokens) {
-    const Tokens<S> tokens = bucket.all().middle(first, (std::min)(kTokens, m - first));
+  const Index step = n <= kFew ? m : kTokens;
+  for (Index first = 0; first < m; first += step) {
+    const Tokens<S> tokens = bucket.all().middle(first, (std::min)(step, m - first));
     if (n <= kFew) {
       read_in_rows<S>(queries.top(n), tokens, readers, out);
     } else {
