@@ -13,14 +13,24 @@
 #include <phiattn/attention/attention.hpp>
 #include <phiattn/feature_maps/elu.hpp>
 #include <phiattn/feature_maps/positive_random.hpp>
+#include <phiattn/fitting/balancing.hpp>
+#include <phiattn/fitting/k_means.hpp>
 #include <phiattn/kernels/exponential.hpp>
 #include <phiattn/kernels/with.hpp>
+#include <phiattn/memories/closure_mixture.hpp>
+#include <phiattn/memories/cluster_memory.hpp>
+#include <phiattn/memories/forgetful_memory.hpp>
+#include <phiattn/memories/gaussian_closure.hpp>
+#include <phiattn/memories/window.hpp>
+#include <phiattn/reparametrisation/reparametrisation.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -171,6 +181,41 @@ void sliding_window(const Settings& settings) {
               window.seconds() / (share * full.seconds()));
 }
 
+/// How many times as fast as exact attention the memories are that take its place, each behind a window of 64.
+void memories(const Settings& settings, Index n, bool causal) {
+  Problem<float> p(n, 64, 64);
+  const auto balance = pa::diagonal_balance(p.q, p.k);
+  const auto centres = [&](Index count) {
+    return pa::k_means(balance.keys(p.k.topRows((std::min)(n, 32 * count))), count);
+  };
+  const pa::ClosureOptions diagonal{.covariance = pa::Covariance::diagonal};
+  const auto call = [&](const auto& similarity) {
+    return bench::Timed(
+        [&p, similarity, causal] { pa::attention(similarity, p.q, p.k, p.v, p.out, options(causal)); });
+  };
+  bench::Timed exact = call(pa::ExponentialKernel<float>());
+  struct Case {
+    const char* name;
+    bench::Timed work;
+  };
+  std::vector<Case> cases;
+  cases.push_back({"window of 64", call(pa::Windowed(64, pa::ForgetfulMemory<float>(64)))});
+  cases.push_back(
+      {"closure, diagonal", call(pa::Windowed(64, pa::GaussianClosure<float>(64, 64, diagonal)))});
+  cases.push_back({"16 closures, diagonal",
+                   call(pa::Windowed(64, pa::ClosureMixture<float>(centres(16), balance, 64, diagonal)))});
+  cases.push_back(
+      {"8 of 64 clusters", call(pa::Windowed(64, pa::ClusterMemory<float>(centres(64), balance, 64)))});
+  for (int round = 0; round < settings.rounds / 3; ++round) {
+    exact.sample();
+    for (Case& one : cases) one.work.sample();
+  }
+  for (const Case& one : cases) {
+    std::printf("%-38s %9.2f times as fast as exact attention\n", named(one.name, causal, n).c_str(),
+                exact.seconds() / one.work.seconds());
+  }
+}
+
 void run(const Settings& settings, Table& table) {
   constexpr bool kJudged = true;
   const Index exact_n = settings.brief ? 1024 : 4096;
@@ -204,6 +249,9 @@ void run(const Settings& settings, Table& table) {
   for (const bool causal : {false, true}) crossover(settings, causal);
   growth(settings);
   sliding_window(settings);
+  for (const Index n : {2048, 8192}) {
+    for (const bool causal : {false, true}) memories(settings, n, causal);
+  }
 }
 
 }  // namespace

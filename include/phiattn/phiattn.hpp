@@ -104,13 +104,18 @@ PHIATTN_HUSH_BEGIN  // for those who included Eigen before
 #include <phiattn/memories/window.hpp>
 #include <phiattn/memories/closure_options.hpp>
 #include <phiattn/memories/closure_tokens.hpp>
+#include <phiattn/memories/closure_block.hpp>
 #include <phiattn/memories/closure_moments.hpp>
+#include <phiattn/memories/closure_running.hpp>
+#include <phiattn/memories/closure_read.hpp>
+#include <phiattn/memories/closures.hpp>
 #include <phiattn/memories/token_frame.hpp>
 #include <phiattn/memories/gaussian_closure.hpp>
 #include <phiattn/memories/nearest_centres.hpp>
 #include <phiattn/memories/codebook.hpp>
 #include <phiattn/memories/closure_mixture.hpp>
 #include <phiattn/memories/cluster_store.hpp>
+#include <phiattn/memories/bucket_read.hpp>
 #include <phiattn/memories/cluster_read.hpp>
 #include <phiattn/memories/cluster_memory.hpp>
 

@@ -3,7 +3,6 @@
 #include <phiattn/feature_maps/elu.hpp>
 #include <phiattn/kernels/exponential.hpp>
 #include <phiattn/kernels/polynomial.hpp>
-#include <phiattn/memories/closure_tokens.hpp>
 
 #include <limits>
 
@@ -29,7 +28,7 @@ struct JumpingMask {
 
 static_assert(phiattn::Mask<JumpingMask> && !phiattn::PrefixMask<JumpingMask>);
 static_assert(phiattn::PrefixMask<CausalMask> && phiattn::PrefixMask<AllKeys>);
-static_assert(phiattn::PrefixMask<phiattn::detail::VisibleTokens> && !phiattn::PrefixMask<BandMask>);
+static_assert(!phiattn::PrefixMask<BandMask>);
 
 template <class S, class K, class M>
 void check_mask(const K& kernel, const oracle::Similarity& formula, const M& mask) {

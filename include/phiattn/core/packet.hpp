@@ -15,6 +15,8 @@ namespace phiattn::inline PHIATTN_ABI::detail {
 
 using Eigen::internal::PacketBlock;
 using Eigen::internal::padd;
+using Eigen::internal::pcmp_eq;
+using Eigen::internal::pcmp_lt;
 using Eigen::internal::ploadu;
 using Eigen::internal::pmadd;
 using Eigen::internal::pmax;
@@ -22,7 +24,9 @@ using Eigen::internal::pmin;
 using Eigen::internal::pmul;
 using Eigen::internal::predux;
 using Eigen::internal::predux_max;
+using Eigen::internal::pselect;
 using Eigen::internal::pset1;
+using Eigen::internal::psqrt;
 using Eigen::internal::pstoreu;
 using Eigen::internal::psub;
 using Eigen::internal::ptranspose;
@@ -67,6 +71,14 @@ EIGEN_ALWAYS_INLINE void in_steps(Index n, Index unit, const Step& step) {
   Index i = 0;
   for (; i + Most * unit <= n; i += Most * unit) step.template operator()<Most>(i);
   for (; i < n; i += unit) step.template operator()<1>(i);
+}
+
+/// step.operator()<P>(j) over [0, n): of packets P = Packet<S> as long as they are whole, then of single numbers, P = S.
+template <class S, class Step>
+EIGEN_ALWAYS_INLINE void in_packets(Index n, const Step& step) {
+  Index j = 0;
+  for (; j + kPacket<S> <= n; j += kPacket<S>) step.template operator()<Packet<S>>(j);
+  for (; j < n; ++j) step.template operator()<S>(j);
 }
 
 /// e^x by the library's own exponential, for Eigen's expressions: core/exp.hpp.

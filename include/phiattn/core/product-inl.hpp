@@ -28,7 +28,7 @@ struct Product {
 
   /// Rows of a tile of two packets, of a smaller one, and how many products one pass sums up.
   static constexpr int kRows = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 8 : 6;
-  static constexpr int kFewRows = kRows / 2;
+  static constexpr int kFewRows = 4;
   static constexpr Index kDepth = 256;
 
   void run() const {
@@ -80,10 +80,11 @@ struct Product {
     };
     if constexpr (Packets <= 2) {
       tiles.template operator()<kRows>();
+      // What is left takes as long as it takes a sum to be there, however many rows it is.
       tiles.template operator()<kFewRows>();
-    } else {
-      tiles.template operator()<2>();
+      tiles.template operator()<3>();
     }
+    tiles.template operator()<2>();
     tiles.template operator()<1>();
   }
 
@@ -212,15 +213,22 @@ template <class S>
 bool all_finite(Rows<const S> x) {
   using P = Packet<S>;
   // 0 times any of the others is NaN.
-  P sum = pset1<P>(S(0));
+  constexpr int kTogether = 4;  // so that no sum waits for itself
+  P sums[std::size_t{kTogether}];
+  unroll<kTogether>([&](auto s) PHIATTN_INLINE { sums[s] = pset1<P>(S(0)); });
   S rest = 0;
+  const Index whole = x.cols / kPacket<S> * kPacket<S>;
   for (Index t = 0; t < x.rows; ++t) {
     const S* row = x.row(t);
-    Index i = 0;
-    for (; i + kPacket<S> <= x.cols; i += kPacket<S>) sum = pmadd(ploadu<P>(row + i), pset1<P>(S(0)), sum);
-    for (; i < x.cols; ++i) rest += row[i] * S(0);
+    in_steps<kTogether>(whole, kPacket<S>, [&]<int N>(Index i) PHIATTN_INLINE {
+      unroll<N>([&](auto s) PHIATTN_INLINE {
+        sums[s] = pmadd(ploadu<P>(row + i + s * kPacket<S>), pset1<P>(S(0)), sums[s]);
+      });
+    });
+    for (Index i = whole; i < x.cols; ++i) rest += row[i] * S(0);
   }
-  return predux(sum) + rest == 0;
+  unroll<kTogether>([&](auto s) PHIATTN_INLINE { rest += predux(sums[s]); });
+  return rest == 0;
 }
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -3,6 +3,9 @@
 // Included by memories/closure_mixture.hpp where that is not compiled elsewhere.
 
 #include <phiattn/memories/closure_mixture.hpp>
+#include <phiattn/memories/closures-inl.hpp>
+
+#include <algorithm>
 
 namespace phiattn::inline PHIATTN_ABI {
 
@@ -13,16 +16,13 @@ ClosureMixture<S>::ClosureMixture(const Input<double>& centres, const Reparametr
       block_rows_((std::min)(detail::checked_chunk(options), this->kBlockRows)),
       dv_(detail::checked_dv(dv)),
       codebook_(centres, frame_),
-      closures_(static_cast<std::size_t>(centres.rows()),
-                detail::ClosureMoments<S>(frame_.dimension(), dv, detail::checked(closure))) {}
+      closures_(codebook_.size(), frame_.dimension(), dv, detail::checked(closure)) {}
 
 template <detail::ComputeScalar S>
 void ClosureMixture<S>::append_block(const Tokens<S>& tokens) {
   Workspace::Frame frame;
   const auto keys = frame_.keys(frame, tokens);
-  const detail::TokenGroups<S> groups(frame, keys, codebook_.nearest(frame, keys.k), closures());
-  closures_.front().reserve(frame, 0, tokens.size());
-  for (Index g = 0; g < closures(); ++g) closure(g).append(groups.tokens(g));
+  closures_.append(keys, codebook_.nearest(frame, keys.k));
   size_ += tokens.size();
 }
 
@@ -30,14 +30,7 @@ template <detail::ComputeScalar S>
 AttentionStatus ClosureMixture<S>::read_block(const Queries<S>& queries, const RowSums<S>& out) const {
   Workspace::Frame frame;
   const auto framed = frame_.queries(frame, queries.q);
-  const auto part = RowSums<S>::of(frame, queries.rows(), dv_);
-  AttentionStatus status;
-  out.set_nothing();
-  for (Index g = 0; g < closures(); ++g) {
-    if (closure(g).empty()) continue;
-    status.add(closure(g).read(framed.x, part), 0);
-    combine(out, part);
-  }
+  const AttentionStatus status = closures_.read(framed.x, out);
   framed.finish(out);
   return status;
 }
@@ -48,17 +41,8 @@ AttentionStatus ClosureMixture<S>::advance_block(const Queries<S>& queries, cons
   Workspace::Frame frame;
   const auto framed = frame_.queries(frame, queries.q);
   const auto keys = frame_.keys(frame, tokens);
-  const detail::TokenGroups<S> groups(frame, keys, codebook_.nearest(frame, keys.k), closures());
-  const auto part = RowSums<S>::of(frame, queries.rows(), dv_);
-  AttentionStatus status;
-  out.set_nothing();
-  closures_.front().reserve(frame, queries.rows(), tokens.size());
-  for (Index g = 0; g < closures(); ++g) {
-    const auto of_group = groups.tokens(g);
-    if (closure(g).empty() && of_group.size() == 0) continue;
-    status.add(closure(g).advance(framed.x, of_group, groups.visible(g, queries.heads), part), 0);
-    combine(out, part);
-  }
+  const AttentionStatus status =
+      closures_.advance(framed.x, queries.heads, keys, codebook_.nearest(frame, keys.k), out);
   framed.finish(out);
   size_ += tokens.size();
   return status;
@@ -68,12 +52,12 @@ template <detail::ComputeScalar S>
 void ClosureMixture<S>::check_same(const ClosureMixture& other) const {
   codebook_.check_same(other.codebook_);
   frame_.check_same(other.frame_);
-  detail::check_same(closures_.front().options(), other.closures_.front().options());
+  detail::check_same(closures_.options(), other.closures_.options());
 }
 
 template <detail::ComputeScalar S>
 void ClosureMixture<S>::absorb(const ClosureMixture& other) {
-  for (std::size_t g = 0; g < closures_.size(); ++g) closures_[g].merge(other.closures_[g]);
+  closures_.merge(other.closures_);
   size_ += other.size_;
 }
 

@@ -3,11 +3,8 @@
 // What the moments of a closure are made from, a block at a time.
 
 #include <phiattn/core/matrix.hpp>
-#include <phiattn/core/product.hpp>
-#include <phiattn/core/workspace.hpp>
-#include <phiattn/masks/mask.hpp>
+#include <phiattn/core/rows.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -26,7 +23,8 @@ class LogCount {
       sum_ *= std::exp(log_scale_ - log_scale);
       log_scale_ = log_scale;
     }
-    sum_ += sum * std::exp(log_scale - log_scale_);
+    // Tokens that count alike are the rule.
+    sum_ += log_scale == log_scale_ ? sum : sum * std::exp(log_scale - log_scale_);
   }
 
   double log_scale_ = kNothing<double>;
@@ -47,41 +45,6 @@ struct ClosureTokens {
   ClosureTokens middle(Index first, Index n) const {
     return {k.middle(first, n), v.middle(first, n), log_weights + first, log_counts + first};
   }
-};
-
-/// The mask of a block's rows over its own tokens, `heads` rows a step: those of step t see the first t + 1, or as many
-/// as a table says.
-class VisibleTokens {
- public:
-  static constexpr bool kPrefix = true;
-
-  explicit VisibleTokens(Index heads = 1, const Index* table = nullptr) : heads_(heads), table_(table) {}
-
-  KeyRange keys(Index row, Index n) const { return {0, std::clamp<Index>((*this)(row), 0, n)}; }
-  Index operator()(Index row) const {
-    const Index step = step_ + row / heads_;
-    return (table_ ? table_[step] : step + 1) - taken_;
-  }
-
-  /// Row t sees no more than the first t + diagonal() + 1.
-  Index diagonal() const { return table_ ? kNoDiagonal : step_ - taken_; }
-
-  /// Rows that see the same.
-  Index heads() const { return heads_; }
-
-  /// The same for the rows from the given step on, with `taken` more tokens in the past.
-  VisibleTokens after(Index steps, Index taken) const {
-    VisibleTokens later = *this;
-    later.step_ += steps;
-    later.taken_ += taken;
-    return later;
-  }
-
- private:
-  Index heads_;
-  const Index* table_;
-  Index step_ = 0;
-  Index taken_ = 0;
 };
 
 /// Smallest and largest value seen in each coordinate; of none if constructed with 0 columns.
@@ -111,37 +74,6 @@ class ValueHull {
 
  private:
   RowVector<S> lowest_, highest_;
-};
-
-/// The diagonal second moments as a block's tokens come in, one by one (Welford 1962, with weights).
-template <class S>
-class RunningSpread {
- public:
-  /// @param d  0: not wanted
-  RunningSpread(Index d, S normaliser, const Matrix<S>& second, Workspace::Frame& frame)
-      : normaliser_(normaliser), mean_(frame.numbers<S>(d), d), second_(frame.numbers<S>(d), d) {
-    mean_.setZero();
-    if (d > 0) second_ = second.row(0);
-  }
-
-  template <class Row>
-  void add(S weight, const Row& deviation) {
-    if (weight == 0) return;
-    const S sum = normaliser_ + weight;
-    const S share = weight / sum;
-    second_ += (normaliser_ * share) * (deviation - mean_).cwiseAbs2();
-    mean_ += share * (deviation - mean_);
-    normaliser_ = sum;
-  }
-
-  template <class Row>
-  S variance(const Row& unit) const {
-    return unit.cwiseAbs2().dot(second_);
-  }
-
- private:
-  S normaliser_;
-  Eigen::Map<RowVector<S>> mean_, second_;
 };
 
 }  // namespace phiattn::inline PHIATTN_ABI::detail

@@ -3,6 +3,7 @@
 // Included by memories/cluster_memory.hpp where that is not compiled elsewhere.
 
 #include <phiattn/memories/cluster_memory.hpp>
+#include <phiattn/memories/cluster_read-inl.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,6 +2,7 @@
 
 // Included by memories/gaussian_closure.hpp where that is not compiled elsewhere.
 
+#include <phiattn/memories/closures-inl.hpp>
 #include <phiattn/memories/gaussian_closure.hpp>
 
 #include <algorithm>
@@ -14,12 +15,12 @@ GaussianClosure<S>::GaussianClosure(const Reparametrisation& reparametrisation, 
     : frame_(reparametrisation, options),
       block_rows_((std::min)(detail::checked_chunk(options), this->kBlockRows)),
       dv_(detail::checked_dv(dv)),
-      moments_(frame_.dimension(), dv, detail::checked(closure)) {}
+      closure_(1, frame_.dimension(), dv, detail::checked(closure)) {}
 
 template <detail::ComputeScalar S>
 void GaussianClosure<S>::append_block(const Tokens<S>& tokens) {
   Workspace::Frame frame;
-  moments_.append(frame_.keys(frame, tokens));
+  closure_.append(frame_.keys(frame, tokens));
   size_ += tokens.size();
 }
 
@@ -27,7 +28,7 @@ template <detail::ComputeScalar S>
 AttentionStatus GaussianClosure<S>::read_block(const Queries<S>& queries, const RowSums<S>& out) const {
   Workspace::Frame frame;
   const auto framed = frame_.queries(frame, queries.q);
-  const AttentionStatus status = moments_.read(framed.x, out);
+  const AttentionStatus status = closure_.read(framed.x, out);
   framed.finish(out);
   return status;
 }
@@ -38,7 +39,7 @@ AttentionStatus GaussianClosure<S>::advance_block(const Queries<S>& queries, con
   Workspace::Frame frame;
   const auto framed = frame_.queries(frame, queries.q);
   const AttentionStatus status =
-      moments_.advance(framed.x, frame_.keys(frame, tokens), detail::VisibleTokens(queries.heads), out);
+      closure_.advance(framed.x, queries.heads, frame_.keys(frame, tokens), nullptr, out);
   framed.finish(out);
   size_ += tokens.size();
   return status;
@@ -47,12 +48,12 @@ AttentionStatus GaussianClosure<S>::advance_block(const Queries<S>& queries, con
 template <detail::ComputeScalar S>
 void GaussianClosure<S>::check_same(const GaussianClosure& other) const {
   frame_.check_same(other.frame_);
-  detail::check_same(moments_.options(), other.moments_.options());
+  detail::check_same(closure_.options(), other.closure_.options());
 }
 
 template <detail::ComputeScalar S>
 void GaussianClosure<S>::absorb(const GaussianClosure& other) {
-  moments_.merge(other.moments_);
+  closure_.merge(other.closure_);
   size_ += other.size_;
 }
 

@@ -5,7 +5,7 @@
 #include <phiattn/attention/memory_base.hpp>
 #include <phiattn/core/abi.hpp>
 #include <phiattn/core/count.hpp>
-#include <phiattn/memories/closure_moments.hpp>
+#include <phiattn/memories/closures.hpp>
 #include <phiattn/memories/token_frame.hpp>
 
 namespace phiattn::inline PHIATTN_ABI {
@@ -48,7 +48,7 @@ class GaussianClosure : public MemoryBase<GaussianClosure<S>, S> {
 
   // What MemoryBase works with; see BlockModel.
   void forget_all() {
-    moments_ = detail::ClosureMoments<S>(dimension(), dv_, moments_.options());
+    closure_ = detail::Closures<S>(1, dimension(), dv_, closure_.options());
     size_ = {};
   }
   bool takes_groups() const { return true; }
@@ -63,7 +63,7 @@ class GaussianClosure : public MemoryBase<GaussianClosure<S>, S> {
   detail::TokenFrame<S> frame_;
   Index block_rows_;
   Index dv_;
-  detail::ClosureMoments<S> moments_;
+  detail::Closures<S> closure_;  // one
   detail::Count size_;
 };
 

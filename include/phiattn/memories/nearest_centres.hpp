@@ -14,11 +14,15 @@ void nearest_centres(Rows<const S> x, Rows<const S> centres, const S* half_squar
                      Index* nearest) {
   multiply_transposed<S>(x, centres, scores);
   for (Index t = 0; t < x.rows; ++t) {
-    Index best = 0;
+    const S* const row = scores.row(t);
+    nearest[t] = 0;
+    S best = row[0] - half_squares[0];
     for (Index c = 1; c < centres.rows; ++c) {
-      if (scores(t, c) - half_squares[c] > scores(t, best) - half_squares[best]) best = c;
+      const S score = row[c] - half_squares[c];
+      if (!(score > best)) continue;
+      best = score;
+      nearest[t] = c;
     }
-    nearest[t] = best;
   }
 }
 

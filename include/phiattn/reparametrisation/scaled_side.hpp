@@ -25,12 +25,12 @@ class ScaledSide {
 
   /// out <- x'
   void transform(const ConstMatrixRef<S>& x, MatrixRef<S> moved, MatrixRef<S> out) const {
-    for (Index t = 0; t < x.rows(); ++t) moved.row(t) = x.row(t) - shift_;
     if (is_diagonal()) {
-      for (Index t = 0; t < x.rows(); ++t) out.row(t) = moved.row(t).cwiseProduct(diagonal_);
-    } else {
-      multiply<S>(moved, transposed_, out);
+      for (Index t = 0; t < x.rows(); ++t) out.row(t) = (x.row(t) - shift_).cwiseProduct(diagonal_);
+      return;
     }
+    for (Index t = 0; t < x.rows(); ++t) moved.row(t) = x.row(t) - shift_;
+    multiply<S>(moved, transposed_, out);
   }
 
   bool is_diagonal() const { return transposed_.size() == 0; }
