@@ -8,6 +8,7 @@
 #include <phiattn/kernels/gaussian.hpp>
 
 #include <array>
+#include <stdexcept>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -193,6 +194,28 @@ TEST_CASE("rows that have no normaliser are numbered over batch, heads and token
                                          problem.v.view(), problem.out.view(), problem.options);
   CHECK(status.nonpositive_rows == 2);
   CHECK(status.first_nonpositive_row == (1 * 4 + 2) * 3 + 2);
+}
+
+TEST_CASE("a row of a later block is numbered among all of its head", "[heads]") {
+  HeadsProblem<float> problem(1, 2, 1, {70, 70, 5, 2}, Layout::bthd, {.chunk = 16});
+  problem.q.view()(0, 1).row(69).setConstant(std::numeric_limits<float>::quiet_NaN());
+  const auto status =
+      phiattn::attention(phiattn::ExponentialKernel<float>(), problem.q.view(), problem.k.view(),
+                         problem.v.view(), problem.out.view(), problem.options);
+  CHECK(status.nonpositive_rows == 1);
+  CHECK(status.first_nonpositive_row == 70 + 69);
+}
+
+TEST_CASE("all heads of a stream are truncated, or none", "[heads]") {
+  HeadsProblem<float> problem(1, 2, 2, {3, 3, 5, 2}, Layout::bthd);
+  using Any = phiattn::AnyMemory<float>;
+  phiattn::HeadMemories<Any> memories(
+      1, std::vector<Any>{phiattn::KeyValueCache(phiattn::ExponentialKernel<float>(), 2),
+                          phiattn::LinearState(phiattn::EluFeatures<float>(5), 2)});
+  memories.append(problem.k.view(), problem.v.view());
+  CHECK_THROWS_AS(memories.truncate(0, 1), std::invalid_argument);
+  CHECK(memories.memory(0, 0).size() == 3);
+  CHECK(memories.memory(0, 1).size() == 3);
 }
 
 TEST_CASE("shapes and places that do not fit are named, and nothing is written", "[heads]") {

@@ -3,6 +3,7 @@
 #include <phiattn/kernels/exponential.hpp>
 #include <phiattn/kernels/with.hpp>
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -113,4 +114,11 @@ TEST_CASE("caches with other modifiers do not merge") {
   CHECK_THROWS_WITH(a.merge(b), Catch::Contains("differ in what modifies their kernel"));
   a.merge(c);
   CHECK(a.size() == 6);
+}
+
+TEST_CASE("several sinks add up") {
+  const Matrix<float> x = Matrix<float>::Ones(3, 2);
+  const Matrix<float> two = attention(with(softmax, Sink{1}, Sink{2}), x, x, x);
+  const Matrix<float> sum = attention(with(softmax, Sink{std::log(std::exp(1.0) + std::exp(2.0))}), x, x, x);
+  CHECK((two - sum).cwiseAbs().maxCoeff() < 1e-6F);
 }
