@@ -10,9 +10,9 @@ namespace golden {
 template <class F>
 auto empty_memory(const F& similarity, Index dv, const phiattn::AttentionOptions& options) {
   if constexpr (phiattn::Kernel<F>) {
-    return phiattn::KeyValueCache<F>(similarity, dv, options);
+    return phiattn::KeyValueCache<F>(similarity, dv, phiattn::detail::memory_options(options));
   } else {
-    return phiattn::LinearState<F>(similarity, dv, options);
+    return phiattn::LinearState<F>(similarity, dv, phiattn::detail::memory_options(options));
   }
 }
 

@@ -105,7 +105,7 @@ TEMPLATE_TEST_CASE("cosFormer attention equals the stored one in chunks of any s
     given.options.chunk = chunk;
     CHECK(distance(phiattn::attention(map, q, k, v, given.options).template cast<double>(), out) <=
           condition * error * given.largest_value());
-    phiattn::LinearState state(map, v.cols(), given.options);
+    phiattn::LinearState state(map, v.cols(), phiattn::detail::memory_options(given.options));
     state.append(k, v);
     const auto partial = state.read_partial(q);
     CHECK(distance(partial.log_normaliser.template cast<double>().array().exp(), normaliser, terms) <= error);

@@ -18,7 +18,7 @@ Case<S> case_of_any_map(std::string name, bool positive,
             return phiattn::attention_weights(make(q.cols()), q, k, options);
           },
           [make](Index d, Index dv, const AttentionOptions& options) {
-            return Memory<S>(phiattn::LinearState(make(d), dv, options));
+            return Memory<S>(phiattn::LinearState(make(d), dv, phiattn::detail::memory_options(options)));
           }};
 }
 

@@ -36,7 +36,7 @@ Case<S> case_of(std::string name, bool positive, Make make,
               return phiattn::attention_weights(make(q.cols()), q, k, options);
             },
             [make](Index d, Index dv, const AttentionOptions& options) {
-              return Memory<S>(phiattn::KeyValueCache<F>(make(d), dv, options));
+              return Memory<S>(phiattn::KeyValueCache<F>(make(d), dv, phiattn::detail::memory_options(options)));
             }};
   }
 }
@@ -66,7 +66,9 @@ Case<S> case_of_memory(std::string name, bool needs_dimension, Make make,
         attend(q, k, Matrix<S>::Identity(k.rows(), k.rows()), weights, options);
         return weights;
       },
-      [make](Index d, Index dv, const AttentionOptions& options) { return Memory<S>(make(d, dv, options)); }};
+      [make](Index d, Index dv, const AttentionOptions& options) {
+        return Memory<S>(make(d, dv, phiattn::detail::memory_options(options)));
+      }};
 }
 
 }  // namespace laws

@@ -2,6 +2,10 @@
 #include <phiattn/attention/attention.hpp>
 #include <phiattn/feature_maps/positive_random.hpp>
 #include <phiattn/kernels/exponential.hpp>
+#include <phiattn/memories/closure_mixture.hpp>
+#include <phiattn/memories/cluster_memory.hpp>
+#include <phiattn/memories/gaussian_closure.hpp>
+#include <phiattn/memories/window.hpp>
 
 #include <cstring>
 #include <limits>
@@ -165,6 +169,30 @@ TEST_CASE("attention refuses bad calls, naming argument and sizes, and writes no
 TEST_CASE("a memory refuses bad calls and stays as it was", "[errors]") {
   SECTION("kernel") { check_memory_refuses(kSoftmax); }
   SECTION("feature map") { check_memory_refuses(favor()); }
+}
+
+TEST_CASE("a memory is told nothing that is a matter of calls", "[errors]") {
+  struct Ignored {
+    AttentionOptions options;
+    const char* name;
+  };
+  const Ignored all[] = {{{.causality = Causality::causal}, "causality"},
+                         {{.query_offset = 0}, "query_offset"},
+                         {{.alignment = Alignment::first}, "alignment"}};
+  const Matrix<double> centres = Matrix<double>::Zero(1, kD);
+  const auto identity = Reparametrisation::shift(Vector<double>::Zero(kD), Vector<double>::Zero(kD));
+  for (const Ignored& ignored : all) {
+    const AttentionOptions& options = ignored.options;
+    const char* const name = ignored.name;
+    const BadCall table[] = {
+        {"state", [&] { LinearState(favor(), kDv, options); }, {name, "memory"}},
+        {"cache", [&] { KeyValueCache(kSoftmax, kDv, options); }, {name, "memory"}},
+        {"closure", [&] { GaussianClosure<float>(kD, kDv, {}, options); }, {name, "memory"}},
+        {"mixture", [&] { ClosureMixture<float>(centres, identity, kDv, {}, options); }, {name, "memory"}},
+        {"clusters", [&] { ClusterMemory<float>(centres, identity, kDv, {}, options); }, {name, "memory"}},
+        {"window", [&] { Windowed(4, KeyValueCache(kSoftmax, kDv), options); }, {name, "memory"}}};
+    for (const BadCall& bad : table) check_thrown(bad);
+  }
 }
 
 TEST_CASE("a cache takes its dimension from what it was first given", "[errors]") {

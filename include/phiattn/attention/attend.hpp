@@ -179,7 +179,7 @@ class GroupAttention {
                              kScaleOnQueries<F>, q, keys, sight_.mask(has_whole_mask(similarity_)), options_,
                              RowResults<S>(out, sink_of(similarity_)));
     } else if constexpr (FeatureMap<F>) {
-      LinearState<F> state(similarity_, dv_, options_);
+      LinearState<F> state(similarity_, dv_, memory_options(options_));
       return attend(state, q, keys, out, options_);
     } else {
       F memory = similarity_;

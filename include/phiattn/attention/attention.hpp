@@ -17,8 +17,7 @@ void check_call(const F& similarity, const Input<typename F::Scalar>& q,
   check_equal("columns of q", q.cols(), "columns of k", k.cols());
   check_keys_and_values(k, v, k.cols(), v.cols());
   if (const auto& w = k.log_weights()) check_vector("log_weights", w.rows(), w.cols(), "rows of k", k.rows());
-  check_similarity(similarity, q.rows(), k.rows(), "columns", q.cols(), v.cols(),
-                   options);
+  check_similarity(similarity, q.rows(), k.rows(), "columns", q.cols(), v.cols(), options);
 }
 
 }  // namespace detail
@@ -76,7 +75,7 @@ AttentionStatus attention(const F& similarity, const Input<typename F::Scalar>& 
                                      detail::mask_ref(mask), options,
                                      detail::RowResults<S>(group, detail::sink_of(similarity)));
     } else {
-      LinearState<F> state(similarity, v.cols(), options);
+      LinearState<F> state(similarity, v.cols(), detail::memory_options(options));
       return detail::attend_masked(state, q, {k, v, k.log_weights()}, group, mask);
     }
   });

@@ -27,11 +27,11 @@ class KeyValueCache : public MemoryBase<KeyValueCache<K>, typename K::Scalar> {
   using S = typename K::Scalar;
 
   /// @param dv       columns of the values to come
-  /// @param options  scale and chunk; the rest is a matter of the calls
-  /// @throws std::invalid_argument  if dv < 0, or on a scale or chunk that is out of range
+  /// @param options  scale and chunk; the rest is a matter of calls, and refused
+  /// @throws std::invalid_argument  if dv < 0, on a scale or chunk that is out of range, and on other options
   KeyValueCache(K kernel, Index dv, const AttentionOptions& options = {})
       : kernel_(std::move(kernel)),
-        chunk_(detail::checked_chunk(options)),
+        chunk_(detail::checked_memory_chunk(options)),
         scale_(options.scale),
         tokens_(detail::checked_dv(dv)) {
     if (scale_) detail::checked_scale<S>(options, 1);

@@ -27,12 +27,12 @@ class LinearState : public MemoryBase<LinearState<Map>, typename Map::Scalar> {
   using S = typename Map::Scalar;
 
   /// @param dv       columns of the values to come
-  /// @param options  scale and chunk; the rest is a matter of the calls
-  /// @throws std::invalid_argument  if dv < 0, or on a scale or chunk that is out of range
+  /// @param options  scale and chunk; the rest is a matter of calls, and refused
+  /// @throws std::invalid_argument  if dv < 0, on a scale or chunk that is out of range, and on other options
   LinearState(Map map, Index dv, const AttentionOptions& options = {})
       : map_(std::move(map)),
         scale_(detail::checked_scale<S>(options, map_.default_scale(map_.dimension()))),
-        chunk_((std::min)(detail::checked_chunk(options), largest_chunk(map_.feature_dimension()))),
+        chunk_((std::min)(detail::checked_memory_chunk(options), largest_chunk(map_.feature_dimension()))),
         core_(map_.feature_dimension(), dv) {}
 
   const Map& map() const { return map_; }

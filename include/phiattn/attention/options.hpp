@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 
 namespace phiattn::inline PHIATTN_ABI {
 
@@ -96,6 +97,23 @@ inline Index causal_offset(const AttentionOptions& options, Index n_q, Index n_k
 inline Index checked_chunk(const AttentionOptions& options) {
   check_at_least("chunk", options.chunk, 1);
   return options.chunk;
+}
+
+/// What of a call's options a memory is made with.
+inline AttentionOptions memory_options(const AttentionOptions& call) {
+  return {.scale = call.scale, .chunk = call.chunk};
+}
+
+/// The chunk of a memory, which is told nothing that is a matter of calls.
+inline Index checked_memory_chunk(const AttentionOptions& options) {
+  const auto refuse = [](const char* what, const char* instead) {
+    fail_argument(std::string(what) + ": a memory does not take it; " + instead);
+  };
+  if (options.causality != Causality::none)
+    refuse("causality", "advance() is causal, append() and read() are not");
+  if (options.query_offset) refuse("query_offset", "read() takes the position of its first query");
+  if (options.alignment != Alignment::last) refuse("alignment", "it is for calls of attention()");
+  return checked_chunk(options);
 }
 
 }  // namespace detail

@@ -13,7 +13,7 @@ template <detail::ComputeScalar S>
 ClosureMixture<S>::ClosureMixture(const Input<double>& centres, const Reparametrisation& reparametrisation,
                                   Index dv, const ClosureOptions& closure, const AttentionOptions& options)
     : frame_(reparametrisation, options),
-      block_rows_((std::min)(detail::checked_chunk(options), this->kBlockRows)),
+      block_rows_((std::min)(detail::checked_memory_chunk(options), this->kBlockRows)),
       dv_(detail::checked_dv(dv)),
       codebook_(centres, frame_),
       closures_(codebook_.size(), frame_.dimension(), dv, detail::checked(closure)) {}

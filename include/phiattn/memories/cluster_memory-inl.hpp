@@ -15,7 +15,7 @@ template <detail::ComputeScalar S>
 ClusterMemory<S>::ClusterMemory(const Input<double>& centres, const Reparametrisation& reparametrisation,
                                 Index dv, const ClusterOptions& clusters, const AttentionOptions& options)
     : frame_(reparametrisation, options),
-      block_rows_((std::min)(detail::checked_chunk(options), this->kBlockRows)),
+      block_rows_((std::min)(detail::checked_memory_chunk(options), this->kBlockRows)),
       dv_(detail::checked_dv(dv)),
       options_(detail::checked(clusters)),
       codebook_(centres, frame_),

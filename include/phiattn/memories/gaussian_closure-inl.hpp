@@ -13,7 +13,7 @@ template <detail::ComputeScalar S>
 GaussianClosure<S>::GaussianClosure(const Reparametrisation& reparametrisation, Index dv,
                                     const ClosureOptions& closure, const AttentionOptions& options)
     : frame_(reparametrisation, options),
-      block_rows_((std::min)(detail::checked_chunk(options), this->kBlockRows)),
+      block_rows_((std::min)(detail::checked_memory_chunk(options), this->kBlockRows)),
       dv_(detail::checked_dv(dv)),
       closure_(1, frame_.dimension(), dv, detail::checked(closure)) {}
 

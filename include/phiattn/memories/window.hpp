@@ -43,7 +43,7 @@ class Windowed : public MemoryBase<Windowed<Far>, typename Far::Scalar> {
   /// @throws std::invalid_argument  if w < 0, if `beyond` is not empty or has another scale, or on an option out of range
   Windowed(Index w, Far beyond, const AttentionOptions& options = {})
       : window_((std::min)(w, kLongest)),
-        block_rows_((std::min)(detail::checked_chunk(options), Index{this->kBlockRows})),
+        block_rows_((std::min)(detail::checked_memory_chunk(options), Index{this->kBlockRows})),
         far_(std::move(beyond)),
         near_(far_.value_dimension()),
         scale_(options.scale) {
