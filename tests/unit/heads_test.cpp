@@ -185,6 +185,19 @@ TEST_CASE("of nothing comes nothing", "[heads]") {
   CHECK(problem.out.head(0, 1).isZero(0));
 }
 
+TEST_CASE("streams that stay are moved when others come or go", "[heads]") {
+  const std::vector<float> numbers(2 * 3 * 4);
+  const Heads<const float> tokens(numbers.data(), {2, 1, 3, 4}, Layout::bthd);
+  phiattn::HeadMemories memories(2, 1, phiattn::KeyValueCache(phiattn::ExponentialKernel<float>(), 4));
+  memories.append(tokens, tokens);
+  const float* const keys = memories.memory(0, 0).keys().data();
+  for (const Index streams : {5, 1}) {
+    memories.resize(streams);
+    CHECK(memories.memory(0, 0).keys().data() == keys);
+    CHECK(memories.size(0) == 3);
+  }
+}
+
 TEST_CASE("rows that have no normaliser are numbered over batch, heads and tokens", "[heads]") {
   HeadsProblem<float> problem(2, 4, 2, {3, 3, 5, 2}, Layout::bthd, {.causality = Causality::causal});
   problem.q.view()(1, 3).row(2).setConstant(std::numeric_limits<float>::quiet_NaN());
@@ -215,13 +228,11 @@ TEST_CASE("shapes and places that do not fit are named, and nothing is written",
   CHECK(refused(q, k, v, {2, 2, 3, 4}) == "phiattn: heads of out: got 2, expected 4 (heads of q)");
 
   const Heads<float> on_q(in.data() + 100, o, Layout::bhtd);
-  CHECK(message_of([&] {
-          phiattn::attention(softmax, heads(q), heads(k), heads(v), on_q);
-        }) == "phiattn: out shares memory with q; it must be apart from the inputs");
+  CHECK(message_of([&] { phiattn::attention(softmax, heads(q), heads(k), heads(v), on_q); }) ==
+        "phiattn: out shares memory with q; it must be apart from the inputs");
   const Heads<float> folded(result.data(), o, HeadsStrides{48, 4, 4, 1});
-  CHECK(message_of([&] {
-          phiattn::attention(softmax, heads(q), heads(k), heads(v), folded);
-        }) == "phiattn: out: its elements coincide in memory; each needs a place of its own");
+  CHECK(message_of([&] { phiattn::attention(softmax, heads(q), heads(k), heads(v), folded); }) ==
+        "phiattn: out: its elements coincide in memory; each needs a place of its own");
   CHECK(std::count(result.begin(), result.end(), 7.0F) == 1000);
 
   // q, k, v and the result side by side in one buffer are apart.
