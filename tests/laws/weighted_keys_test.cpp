@@ -3,9 +3,11 @@
 #include <phiattn/analysis/error.hpp>
 #include <phiattn/attention/attention.hpp>
 #include <phiattn/feature_maps/cosformer.hpp>
+#include <phiattn/feature_maps/elu.hpp>
 #include <phiattn/memories/forgetful_memory.hpp>
 #include <phiattn/memories/window.hpp>
 
+#include <cmath>
 #include <functional>
 
 #include "support/catch.hpp"
@@ -183,4 +185,26 @@ TEMPLATE_TEST_CASE("weighted keys about a window, in both directions", "[laws]",
       }
     }
   }
+}
+
+TEMPLATE_TEST_CASE("log-weights of slope times position are a constant decay: ALiBi in linear time", "[laws]",
+                   float, double) {
+  using S = TestType;
+  constexpr double kSlope = 0.25;
+  constexpr Index kTokens = 200;
+  const auto problem = padded<S>(kTokens, kTokens, [](Index) { return false; });
+  const phiattn::EluFeatures<S> map(kDimension);
+  const AttentionOptions causal{.causality = Causality::causal, .chunk = 16};
+  Matrix<double> weights =
+      phiattn::attention_weights(map, problem.q, problem.k, causal).template cast<double>();
+  for (Index i = 0; i < kTokens; ++i) {
+    for (Index j = 0; j <= i; ++j) weights(i, j) *= std::exp(-kSlope * static_cast<double>(i - j));
+    weights.row(i) /= weights.row(i).sum();
+  }
+  const Matrix<double> due = weights * problem.v.template cast<double>();
+  const auto decay = phiattn::Vector<S>::LinSpaced(kTokens, 0, S(kSlope * (kTokens - 1))).eval();
+  const Matrix<S> came =
+      phiattn::attention(map, problem.q, phiattn::weighted(problem.k, decay), problem.v, causal);
+  CHECK((came.template cast<double>() - due).cwiseAbs().maxCoeff() <=
+        kTolerance<S> * problem.v.cwiseAbs().maxCoeff());
 }

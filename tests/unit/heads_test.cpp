@@ -186,6 +186,19 @@ TEST_CASE("of nothing comes nothing", "[heads]") {
   CHECK(problem.out.head(0, 1).isZero(0));
 }
 
+TEST_CASE("streams that stay are moved when others come or go", "[heads]") {
+  const std::vector<float> numbers(2 * 3 * 4);
+  const Heads<const float> tokens(numbers.data(), {2, 1, 3, 4}, Layout::bthd);
+  phiattn::HeadMemories memories(2, 1, phiattn::KeyValueCache(phiattn::ExponentialKernel<float>(), 4));
+  memories.append(tokens, tokens);
+  const float* const keys = memories.memory(0, 0).keys().data();
+  for (const Index streams : {5, 1}) {
+    memories.resize(streams);
+    CHECK(memories.memory(0, 0).keys().data() == keys);
+    CHECK(memories.size(0) == 3);
+  }
+}
+
 TEST_CASE("rows that have no normaliser are numbered over batch, heads and tokens", "[heads]") {
   HeadsProblem<float> problem(2, 4, 2, {3, 3, 5, 2}, Layout::bthd, {.causality = Causality::causal});
   problem.q.view()(1, 3).row(2).setConstant(std::numeric_limits<float>::quiet_NaN());

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
@@ -132,20 +133,15 @@ class HeadMemories {
     for (M& memory : memories_) memory.reserve(n);
   }
 
-  /// Streams from `streams` on end; new ones are empty.
+  /// Streams from `streams` on end; new ones are empty. The others are moved, not copied; all or nothing, should it throw.
   void resize(Index streams) {
     detail::check_at_least("streams", streams, 0);
-    std::vector<M> kept;
+    std::vector<M> fresh, kept;
+    for (Index b = streams_; b < streams; ++b) fresh.insert(fresh.end(), empty_.begin(), empty_.end());
     kept.reserve(static_cast<std::size_t>(streams) * empty_.size());
-    for (Index b = 0; b < streams; ++b) {
-      for (Index h = 0; h < kv_heads(); ++h) {
-        if (b < streams_) {
-          kept.push_back(at(b, h));
-        } else {
-          kept.push_back(empty_[static_cast<std::size_t>(h)]);
-        }
-      }
-    }
+    const auto whole = memories_.begin() + (std::min)(streams_, streams) * kv_heads();
+    kept.insert(kept.end(), std::make_move_iterator(memories_.begin()), std::make_move_iterator(whole));
+    kept.insert(kept.end(), std::make_move_iterator(fresh.begin()), std::make_move_iterator(fresh.end()));
     memories_.swap(kept);
     streams_ = streams;
   }
