@@ -36,7 +36,8 @@ Case<S> case_of(std::string name, bool positive, Make make,
               return phiattn::attention_weights(make(q.cols()), q, k, options);
             },
             [make](Index d, Index dv, const AttentionOptions& options) {
-              return Memory<S>(phiattn::KeyValueCache<F>(make(d), dv, phiattn::detail::memory_options(options)));
+              return Memory<S>(
+                  phiattn::KeyValueCache<F>(make(d), dv, phiattn::detail::memory_options(options)));
             }};
   }
 }
