@@ -8,6 +8,8 @@
 
 namespace laws {
 
+using phiattn::detail::memory_options;
+
 /// Of any map, so that what is not the map's own is compiled once: laws/any_map_cases.cpp.
 template <class S, class Tag>
 Case<S> case_of_any_map(std::string name, bool positive,
@@ -36,8 +38,7 @@ Case<S> case_of(std::string name, bool positive, Make make,
               return phiattn::attention_weights(make(q.cols()), q, k, options);
             },
             [make](Index d, Index dv, const AttentionOptions& options) {
-              return Memory<S>(
-                  phiattn::KeyValueCache<F>(make(d), dv, phiattn::detail::memory_options(options)));
+              return Memory<S>(phiattn::KeyValueCache<F>(make(d), dv, memory_options(options)));
             }};
   }
 }
@@ -68,7 +69,7 @@ Case<S> case_of_memory(std::string name, bool needs_dimension, Make make,
         return weights;
       },
       [make](Index d, Index dv, const AttentionOptions& options) {
-        return Memory<S>(make(d, dv, phiattn::detail::memory_options(options)));
+        return Memory<S>(make(d, dv, memory_options(options)));
       }};
 }
 
