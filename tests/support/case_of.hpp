@@ -57,20 +57,19 @@ Case<S> case_of_memory(std::string name, bool needs_dimension, Make make,
     call.scale.reset();
     return phiattn::attention(make(q.cols(), v.cols(), options), q, k, v, out, call);
   };
-  return {
-      std::move(name),
-      true,
-      needs_dimension,
-      std::move(expected),
-      attend,
-      [attend](const Input<S>& q, const Input<S>& k, const AttentionOptions& options) {
-        Matrix<S> weights(q.rows(), k.rows());
-        attend(q, k, Matrix<S>::Identity(k.rows(), k.rows()), weights, options);
-        return weights;
-      },
-      [make](Index d, Index dv, const AttentionOptions& options) {
-        return Memory<S>(make(d, dv, memory_options(options)));
-      }};
+  return {std::move(name),
+          true,
+          needs_dimension,
+          std::move(expected),
+          attend,
+          [attend](const Input<S>& q, const Input<S>& k, const AttentionOptions& options) {
+            Matrix<S> weights(q.rows(), k.rows());
+            attend(q, k, Matrix<S>::Identity(k.rows(), k.rows()), weights, options);
+            return weights;
+          },
+          [make](Index d, Index dv, const AttentionOptions& options) {
+            return Memory<S>(make(d, dv, memory_options(options)));
+          }};
 }
 
 }  // namespace laws
