@@ -55,7 +55,7 @@ Case<S> case_of_memory(std::string name, bool needs_dimension, Make make,
                              const AttentionOptions& options) {
     AttentionOptions call = options;
     call.scale.reset();
-    return phiattn::attention(make(q.cols(), v.cols(), options), q, k, v, out, call);
+    return phiattn::attention(make(q.cols(), v.cols(), memory_options(options)), q, k, v, out, call);
   };
   return {std::move(name),
           true,

@@ -14,14 +14,14 @@ template <class Make, class M = std::invoke_result_t<Make, Index, AttentionOptio
           class S = typename M::Scalar>
 FarCase<S> far_case(std::string name, oracle::Frame frame, oracle::FarModel model, Make make) {
   const auto windowed = [make](Index window, Index dv, const AttentionOptions& options) {
-    const AttentionOptions own = phiattn::detail::memory_options(options);
+    const AttentionOptions own = memory_options(options);
     return phiattn::Windowed<M>(window, make(dv, own), own);
   };
   return {std::move(name),
           std::move(frame),
           std::move(model),
           [make](Index dv, const AttentionOptions& options) {
-            return Memory<S>(make(dv, phiattn::detail::memory_options(options)));
+            return Memory<S>(make(dv, memory_options(options)));
           },
           [windowed](Index window, Index dv, const AttentionOptions& options) {
             return Memory<S>(windowed(window, dv, options));
