@@ -5,8 +5,6 @@
 namespace phiattn::inline PHIATTN_ABI {
 
 template class ReparametrisationOf<double>;
-template Matrix<float> detail::symmetric_function<float>(const Matrix<float>&,
-                                                         const std::function<void(Vector<float>&)>&);
 template Matrix<double> detail::symmetric_function<double>(const Matrix<double>&,
                                                            const std::function<void(Vector<double>&)>&);
 template class detail::ScaledSide<float>;

@@ -28,11 +28,12 @@ struct Product {
 
   /// Rows of a tile of two packets, of a smaller one, and how many products one pass sums up.
   static constexpr int kRows = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 8 : 6;
-  static constexpr int kFewRows = 4;
+  static constexpr int kFewRows = kRows / 2;
   static constexpr Index kDepth = 256;
 
   void run() const {
-    for (Index first = 0; first == 0 || first < k; first += kDepth) block(first).run_block();
+    if (k <= kDepth) return run_block();
+    for (Index first = 0; first < k; first += kDepth) block(first).run_block();
   }
 
  private:
@@ -78,13 +79,9 @@ struct Product {
       if (i + Rows > n) return;
       i = multiply_rows<S, Rows, Packets>(i, n, k, a_diagonal, a, b_panel, out.at(0, j), add);
     };
-    if constexpr (Packets <= 2) {
-      tiles.template operator()<kRows>();
-      // What is left takes as long as it takes a sum to be there, however many rows it is.
-      tiles.template operator()<kFewRows>();
-      tiles.template operator()<3>();
-    }
-    tiles.template operator()<2>();
+    if constexpr (Packets == 2) tiles.template operator()<kRows>();
+    if constexpr (Packets <= 2) tiles.template operator()<kFewRows>();
+    if constexpr (Packets == 4) tiles.template operator()<2>();
     tiles.template operator()<1>();
   }
 
@@ -130,7 +127,7 @@ void multiply_add(Rows<const S> a, Rows<const S> b, Rows<S> out, Index diagonal)
 /// out (Few, n) <- a (Few, k) b (n, k)', several rows of b at a time, so that no sum waits for itself and each number of b
 /// is loaded once.
 template <class S, int Few>
-EIGEN_DONT_INLINE void dot_rows(Rows<const S> a, Rows<const S> b, Rows<S> out) {
+EIGEN_DONT_INLINE void dot_rows(const Rows<const S>& a, const Rows<const S>& b, const Rows<S>& out) {
   using P = Packet<S>;
   constexpr int kTogether = Few == 1 ? 8 : Few <= 3 ? 4 : 2;
   const Index whole = b.cols / kPacket<S> * kPacket<S>;

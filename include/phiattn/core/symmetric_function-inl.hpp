@@ -8,7 +8,7 @@
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
-template <class S>
+template <std::same_as<double> S>
 Matrix<S> symmetric_function(const Matrix<S>& x, const std::function<void(Vector<S>& eigenvalues)>& f) {
   const Eigen::SelfAdjointEigenSolver<Matrix<S>> eigen(x);
   Vector<S> values = eigen.eigenvalues();

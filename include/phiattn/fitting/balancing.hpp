@@ -65,11 +65,12 @@ namespace detail {
 /// X^power of a symmetric positive definite X.
 template <class S>
 Matrix<S> symmetric_power(const Matrix<S>& x, double power) {
-  return symmetric_function<S>(x, [power](Vector<S>& values) {
+  const auto raise = [power](Vector<double>& values) {
     // Rounding may leave an eigenvalue at or below 0.
-    const S least = values.tail(1)(0) * std::numeric_limits<S>::epsilon();
-    values = (values.array().max)(least).pow(static_cast<S>(power));
-  });
+    const double least = values.tail(1)(0) * std::numeric_limits<S>::epsilon();
+    values = (values.array().max)(least).pow(power);
+  };
+  return symmetric_function<double>(x.template cast<double>(), raise).template cast<S>();
 }
 
 /// S = mean x x^T + ridge (tr / d) I; I if x is all 0.

@@ -111,7 +111,7 @@ class BooleanMask {
   }
 
  private:
-  using Flags = detail::ScoreRules<double>::Flags;
+  using Flags = detail::Flags;
   std::shared_ptr<const Flags> sees_;
 };
 

@@ -25,10 +25,11 @@ struct DocumentRuns {
   }
 };
 
+using Flags = Eigen::Matrix<std::uint8_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
 /// All modifiers of a kernel as one. Their order is fixed: cap, then biases, then masks; which came first does not matter.
 template <class S>
 struct ScoreRules final : Rules<S> {
-  using Flags = Eigen::Matrix<std::uint8_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   template <class T>
   using Shared = std::vector<std::shared_ptr<const T>>;
 
