@@ -25,7 +25,6 @@ struct ClosureBlock {
   Index* begin;          // (closures + 1), the rows of each closure
 
   Index size() const { return keys.rows; }
-  Index begin_of(Index g) const { return begin[g]; }
   Index count(Index g) const { return begin[g + 1] - begin[g]; }
 
   /// @param closures  whose each token is, below `count`; none: all are of the first
