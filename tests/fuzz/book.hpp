@@ -37,17 +37,6 @@ struct Block {
   }
 };
 
-/// Log-weights of n tokens, some of which do not exist; or none.
-inline Vector<float> draw_log_weights(Bytes& bytes, Index n) {
-  if (!bytes.flag()) return {};
-  Vector<float> log_weights = bytes.gaussian<float>(n, 1, 2);
-  const auto missing = bytes.between(0, (1 << 12) - 1);
-  for (Index j = 0; j < n; ++j) {
-    if ((missing >> j & 1) != 0) log_weights(j) = kNot;
-  }
-  return log_weights;
-}
-
 inline Block draw_block(Bytes& bytes, const Subject& subject, Index n, const Vector<float>& log_weights,
                         std::optional<Index> first) {
   Block block{subject.queries(bytes, n), subject.keys(bytes, n), bytes.gaussian<float>(n, kDv), log_weights,

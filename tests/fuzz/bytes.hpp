@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+#include <limits>
 #include <string>
 
 #include "support/problem.hpp"
@@ -52,5 +53,17 @@ class Bytes {
  private:
   FuzzedDataProvider bytes_;
 };
+
+/// Log-weights of n tokens, of one of these sizes, of which some do not exist; or none.
+template <class S>
+phiattn::Vector<S> draw_log_weights(Bytes& bytes, Index n, std::initializer_list<double> sizes) {
+  if (!bytes.flag()) return {};
+  phiattn::Vector<S> log_weights = bytes.gaussian<S>(n, 1, bytes.one_of(sizes));
+  const Index missing = bytes.between(0, (1 << 20) - 1);
+  for (Index j = 0; j < n; ++j) {
+    if ((missing >> j & 1) != 0) log_weights(j) = -std::numeric_limits<S>::infinity();
+  }
+  return log_weights;
+}
 
 }  // namespace fuzz

@@ -22,7 +22,7 @@ struct Twin {
 
 Block draw_block(Bytes& bytes, const Subject& subject) {
   const Index n = bytes.between(0, 12);
-  const auto log_weights = draw_log_weights(bytes, n);
+  const auto log_weights = draw_log_weights<float>(bytes, n, {2.0});
   return fuzz::draw_block(bytes, subject, n, log_weights,
                           bytes.between(0, 3) == 0 ? std::optional(bytes.between(0, 100)) : std::nullopt);
 }
@@ -107,10 +107,7 @@ void refuse(Bytes& bytes, const Subject& subject, Twin& twin) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Bytes bytes(data, size);
-  const auto& all = subjects();
-  const Subject& subject =
-      all[static_cast<std::size_t>(bytes.between(0, static_cast<Index>(all.size()) - 1))];
-  calls_left() = -1;
+  const Subject& subject = draw_subject(bytes);
   const Twin empty{subject.make(kDv, bytes.one_of<Index>({64, 1, 3, 8})), {}};
   std::vector<Twin> pool(3, empty);
   for (int step = 0; step < 12 && bytes.left(); ++step) {

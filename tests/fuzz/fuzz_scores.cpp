@@ -23,18 +23,6 @@ void hide(Problem<S>& problem, Index j) {
   problem.v.row(j).setConstant(std::numeric_limits<S>::infinity());
 }
 
-/// Log-weights, if there are any; a key that does not exist holds what must not matter.
-template <class S>
-Vector<S> draw_log_weights(Bytes& bytes, Index n_k) {
-  if (!bytes.flag()) return {};
-  Vector<S> log_weights = bytes.gaussian<S>(n_k, 1, bytes.one_of({2.0, 100.0}));
-  const Index missing = bytes.between(0, (1 << 20) - 1);
-  for (Index j = 0; j < n_k; ++j) {
-    if ((missing >> j & 1) != 0) log_weights(j) = -std::numeric_limits<S>::infinity();
-  }
-  return log_weights;
-}
-
 /// A key that holds no numbers reaches the rows that see it, and no others.
 template <class K, class S>
 void check_hidden(Bytes& bytes, const Modified<K>& modified, Problem<S> problem, Expected due) {
@@ -78,7 +66,7 @@ void check(Bytes& bytes, const K& kernel, const oracle::Similarity& formula) {
   constexpr double kLargest = 6;  // so that no weight of what is seen is 0 in long double
   Problem<S> problem{draw_tokens<S>(bytes, n_q, d, kLargest), draw_tokens<S>(bytes, n_k, d, kLargest),
                      bytes.gaussian<S>(n_k, dv), draw_options(bytes, n_q, n_k),
-                     draw_log_weights<S>(bytes, n_k)};
+                     draw_log_weights<S>(bytes, n_k, {2.0, 100.0})};
   const bool aligns = problem.options.causality == Causality::causal && !problem.options.query_offset;
   if (aligns && bytes.flag()) problem.options.alignment = phiattn::Alignment::first;
   const Modified<K> modified = draw_modified(bytes, kernel, n_q, n_k);

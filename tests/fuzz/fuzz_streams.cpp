@@ -159,7 +159,7 @@ class Streams {
     if (!bytes.flag()) return {};
     Matrix<float> all = Matrix<float>::Zero(batch, n);
     for (Index b = 0; b < batch; ++b) {
-      const Vector<float> weights = draw_log_weights(bytes, n);
+      const Vector<float> weights = draw_log_weights<float>(bytes, n, {2.0});
       if (weights.size() > 0) all.row(b) = weights.transpose();
     }
     return all;
@@ -183,10 +183,7 @@ class Streams {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Bytes bytes(data, size);
-  const auto& all = subjects();
-  const Subject& subject =
-      all[static_cast<std::size_t>(bytes.between(0, static_cast<Index>(all.size()) - 1))];
-  calls_left() = -1;
+  const Subject& subject = draw_subject(bytes);
   const auto empty = subject.make(kDv, bytes.one_of<Index>({64, 1, 3, 8}));
   std::vector<Streams> pool(2, Streams(subject, {bytes.between(1, 3), bytes.between(1, 2), empty}));
   for (int step = 0; step < 10 && bytes.left(); ++step) {

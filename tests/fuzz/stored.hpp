@@ -46,6 +46,14 @@ void with_drawn_type(Bytes& bytes, const Store& store) {
   }
 }
 
+/// x as it is once stored as these numbers are.
+template <class S>
+Matrix<S> narrowed_to(const Numbers& numbers, const Matrix<S>& x) {
+  return std::visit(
+      [&]<class T>(const std::vector<T>&) -> Matrix<S> { return x.template cast<T>().template cast<S>(); },
+      numbers);
+}
+
 template <class S, Way way>
 class Stored {
  public:
@@ -100,11 +108,7 @@ class Stored {
   }
 
   /// x as it is once stored here.
-  Matrix<S> narrowed(const Matrix<S>& x) const {
-    return std::visit(
-        [&]<class T>(const std::vector<T>&) -> Matrix<S> { return x.template cast<T>().template cast<S>(); },
-        numbers_);
-  }
+  Matrix<S> narrowed(const Matrix<S>& x) const { return narrowed_to(numbers_, x); }
 
   /// Whether what is between the elements is as it was.
   bool gaps_are_untouched() const {

@@ -69,11 +69,7 @@ class StoredHeads {
   }
 
   /// x as it is once stored here.
-  Matrix<S> narrowed(const Matrix<S>& x) const {
-    return std::visit(
-        [&]<class T>(const std::vector<T>&) -> Matrix<S> { return x.template cast<T>().template cast<S>(); },
-        numbers_);
-  }
+  Matrix<S> narrowed(const Matrix<S>& x) const { return narrowed_to(numbers_, x); }
 
   /// Whether what is between the elements is as it was.
   bool gaps_are_untouched() const {

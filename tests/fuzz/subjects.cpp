@@ -165,9 +165,10 @@ Matrix<float> Subject::keys(Bytes& bytes, Index n) const {
   return keys;
 }
 
-const std::vector<Subject>& subjects() {
+const Subject& draw_subject(Bytes& bytes) {
   static const std::vector<Subject> all = make_subjects();
-  return all;
+  calls_left() = -1;
+  return all[static_cast<std::size_t>(bytes.between(0, static_cast<Index>(all.size()) - 1))];
 }
 
 }  // namespace fuzz

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <stdexcept>
-#include <vector>
 
 #include "bytes.hpp"
 #include "support/far_cases.hpp"
@@ -43,6 +42,7 @@ struct Subject {
   Matrix<float> keys(Bytes& bytes, Index n) const;
 };
 
-const std::vector<Subject>& subjects();
+/// Any of them, not interrupted so far.
+const Subject& draw_subject(Bytes& bytes);
 
 }  // namespace fuzz
