@@ -59,7 +59,7 @@ AttentionStatus attend(M& memory, const InputGroup<typename M::Scalar>& q,
 }
 
 /// Attention of a feature map by a mask that shows no row less than the one before.
-template <FeatureMap F, PrefixMask M, class S = typename F::Scalar>
+template <FeatureMap F, PrefixMask M>
 AttentionStatus attend_masked(LinearState<F>& state, const InputGroup<typename F::Scalar>& q,
                               const CallKeys<typename F::Scalar>& keys,
                               const OutputGroup<typename F::Scalar>& out, const M& mask) {
@@ -76,11 +76,10 @@ AttentionStatus attend_masked(LinearState<F>& state, const InputGroup<typename F
       taken += n;
       continue;
     }
-    if (end(row) > taken) append_keys(state, keys.slice(taken, end(row) - taken));
-    taken = (std::max)(taken, end(row));
-    const Index position = padding.of_query(row);
-    while (row + n < n_q && end(row + n) == taken && padding.of_query(row + n) == position + n) ++n;
-    status.add(read_group(state, q.slice(row, n), out.slice(row, n), position), 0);
+    append_keys(state, keys.slice(taken, end(row) - taken));
+    taken = end(row);
+    while (row + n < n_q && end(row + n) == taken) ++n;
+    status.add(read_beside(state, q.slice(row, n), padding, out.slice(row, n), row), 0);
   }
   return status;
 }

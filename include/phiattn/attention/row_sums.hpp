@@ -42,6 +42,14 @@ struct RowSums {
     row(i).setConstant(std::numeric_limits<S>::quiet_NaN());
     normaliser[i] = std::numeric_limits<S>::quiet_NaN();
   }
+  /// Makes room for similarities of that log-scale; NaN goes on.
+  void raise(Index i, S to) const {
+    if (to <= log_scale[i]) return;
+    const S shrink = detail::flushed_exp(log_scale[i] - to);
+    row(i) *= shrink;
+    normaliser[i] *= shrink;
+    log_scale[i] = to;
+  }
   void set_nothing(Index i) const {
     row(i).setZero();
     normaliser[i] = 0;

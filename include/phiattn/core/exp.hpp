@@ -108,6 +108,14 @@ typename Derived::Scalar largest(const Eigen::DenseBase<Derived>& x) {
   return x.size() == 0 ? -std::numeric_limits<S>::infinity() : x.template maxCoeff<Eigen::PropagateNaN>();
 }
 
+/// What a query is divided by so that its squares stay in range: its largest entry without sign, 1 if all are 0.
+template <class Derived>
+typename Derived::Scalar length_of(const Eigen::MatrixBase<Derived>& x) {
+  using S = typename Derived::Scalar;
+  const S length = largest(x.cwiseAbs());
+  return length == 0 ? S(1) : length;
+}
+
 }  // namespace phiattn::inline PHIATTN_ABI::detail
 
 PHIATTN_HUSH_END

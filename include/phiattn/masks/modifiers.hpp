@@ -102,7 +102,7 @@ class BooleanMask {
 
   template <class D>
   explicit BooleanMask(const Eigen::DenseBase<D>& sees)
-      : sees_(std::make_shared<const Flags>(
+      : sees_(std::make_shared<const detail::Flags>(
             (sees.derived().array() != typename D::Scalar(0)).template cast<std::uint8_t>())) {}
 
   template <class S>
@@ -111,8 +111,7 @@ class BooleanMask {
   }
 
  private:
-  using Flags = detail::Flags;
-  std::shared_ptr<const Flags> sees_;
+  std::shared_ptr<const detail::Flags> sees_;
 };
 
 /// score += bias(i, j): (n_q, n_k), by the rows as they were given; -inf hides the key. In a cache as BooleanMask.

@@ -25,6 +25,7 @@ struct DocumentRuns {
   }
 };
 
+/// Of each query and key, whether the one sees the other.
 using Flags = Eigen::Matrix<std::uint8_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// All modifiers of a kernel as one. Their order is fixed: cap, then biases, then masks; which came first does not matter.

@@ -16,16 +16,6 @@ PHIATTN_HUSH_BEGIN
 
 namespace phiattn::inline PHIATTN_ABI::detail {
 
-/// Raises the log-scale of a row to that of scores to come; NaN goes on.
-template <class S>
-void raise_row(const RowSums<S>& out, Index t, S log_scale) {
-  if (log_scale <= out.log_scale[t]) return;
-  const S shrink = flushed_exp(out.log_scale[t] - log_scale);
-  out.row(t) *= shrink;
-  out.normaliser[t] *= shrink;
-  out.log_scale[t] = log_scale;
-}
-
 /// The weights of a few queries, a row each.
 template <class S>
 void read_in_rows(Rows<const S> queries, const Tokens<S>& tokens, const BucketReader* readers,
@@ -40,7 +30,7 @@ void read_in_rows(Rows<const S> queries, const Tokens<S>& tokens, const BucketRe
     std::fill_n(scores.row(p) + visible, m - visible, S(0));
     if (visible == 0) continue;
     seen += Eigen::Map<const RowVector<S>>(tokens.log_weights, visible);
-    raise_row(out, row, largest(seen));
+    out.raise(row, largest(seen));
     exp_shifted(seen.head(visible), out.log_scale[row]);
     out.normaliser[row] += seen.sum();
   }
@@ -94,7 +84,7 @@ void read_in_columns(Rows<const S> queries, Index n, const Tokens<S>& tokens, co
   }
   weigh_columns<S, false>(scores, tokens.log_weights, tops, nullptr);
   for (Index p = 0; p < whole; ++p) {
-    if (p < n) raise_row(out, readers[p].row, tops[p]);
+    if (p < n) out.raise(readers[p].row, tops[p]);
     tops[p] = p < n ? out.log_scale[readers[p].row] : S(0);
   }
   weigh_columns<S, true>(scores, nullptr, tops, normalisers);

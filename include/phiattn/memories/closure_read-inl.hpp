@@ -18,7 +18,7 @@ namespace phiattn::inline PHIATTN_ABI::detail {
 
 /// y_j <- w_j (1 + slope (y_j - mean)) factor
 template <class S>
-void weigh_scores(S* y, const S* w, Index n, S mean, S slope, S factor) {
+void weigh_deviations(S* y, const S* w, Index n, S mean, S slope, S factor) {
   in_packets<S>(n, [&]<class P>(Index j) PHIATTN_INLINE {
     const P deviation = psub(ploadu<P>(y + j), pset1<P>(mean));
     const P weight = pmadd(pset1<P>(slope), deviation, pset1<P>(S(1)));
@@ -60,8 +60,7 @@ typename ClosureRead<S>::Tables ClosureRead<S>::multiply_all(Workspace::Frame& f
                       frame.rows<S>(n, count_)};
   for (Index t = 0; t < n; ++t) {
     const Eigen::Map<const RowVector<S>> row(x.row(t), x.cols);
-    const S length = largest(row.cwiseAbs());
-    tables.lengths[t] = length == 0 ? S(1) : length;
+    tables.lengths[t] = length_of(row);
     tables.units.eigen().row(t) = row / tables.lengths[t];
   }
   if (m > 0) multiply_transposed<S>(tables.units, block_->keys, tables.scores, diagonal());
@@ -159,8 +158,8 @@ void ClosureRead<S>::weigh_tokens(Index t, Index g, S factor, const Tables& tabl
   const Index begin = block_->begin[g], seen = running.seen[g];
   S* const scores = tables.scores.row(t) + begin;
   if (seen > 0) {
-    weigh_scores(scores, block_->weights + begin, seen, tables.centres(t, count_ + g), tables.slopes(t, g),
-                 factor);
+    weigh_deviations(scores, block_->weights + begin, seen, tables.centres(t, count_ + g),
+                     tables.slopes(t, g), factor);
   }
   std::fill(scores + seen, scores + block_->count(g), S(0));
 }

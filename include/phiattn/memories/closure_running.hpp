@@ -81,7 +81,7 @@ struct RunningClosures {
   Rows<S> shifts() const { return means.middle(means.rows / 2, means.rows / 2); }
   void count_anew(Index g, const ClosureOptions& options) const {
     log_normalisers[g] = std::log(normalisers[g]);
-    frozen[g] = static_cast<S>(options.freezing * std::sqrt(2 * (std::max)(counts[g].log(), 0.0)));
+    frozen[g] = static_cast<S>(counts[g].frozen(options.freezing));
   }
 };
 

@@ -5,6 +5,7 @@
 #include <phiattn/core/matrix.hpp>
 #include <phiattn/core/rows.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -16,6 +17,8 @@ class LogCount {
   void add(double x) { add(x, 1); }
   void merge(const LogCount& other) { add(other.log_scale_, other.sum_); }
   double log() const { return log_scale_ + std::log(sum_); }
+  /// The deviation of scores beyond which the largest of so many has not been seen: freezing sqrt(2 ln N).
+  double frozen(double freezing) const { return freezing * std::sqrt(2 * (std::max)(log(), 0.0)); }
 
  private:
   void add(double log_scale, double sum) {

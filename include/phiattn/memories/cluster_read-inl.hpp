@@ -104,8 +104,7 @@ typename ClusterRead<S>::Products ClusterRead<S>::multiply_summaries(Workspace::
   const Rows<S> squares = own.rows<S>(n, x.cols);
   for (Index t = 0; t < n; ++t) {
     const Eigen::Map<const RowVector<S>> row(x.row(t), x.cols);
-    const S length = largest(row.cwiseAbs());
-    products.lengths[t] = length == 0 ? S(1) : length;
+    products.lengths[t] = length_of(row);
     squares.eigen().row(t) = (row / products.lengths[t]).cwiseAbs2();
   }
   const auto take = [&](const ClusterSummaries<S>& summaries, Index first, Index count, Index diagonal) {
@@ -114,8 +113,7 @@ typename ClusterRead<S>::Products ClusterRead<S>::multiply_summaries(Workspace::
     multiply_transposed<S>(squares, summaries.variances.top(count), part(products.spreads), diagonal);
     std::copy_n(summaries.log_masses, count, products.log_masses + first);
     for (Index c = 0; c < count; ++c) {
-      products.frozen[first + c] =
-          static_cast<S>(options_.freezing * std::sqrt(2 * (std::max)(summaries.counts[c].log(), 0.0)));
+      products.frozen[first + c] = static_cast<S>(summaries.counts[c].frozen(options_.freezing));
     }
   };
   take(before_, 0, clusters_, kNoDiagonal);
