@@ -50,6 +50,9 @@ class TiledAttention {
   void weigh(const InputView<S>& q, S query_factor, std::optional<S> sink, Rows<S> out) const;
 
  private:
+  /// Rows of a tile that some keys are hidden from are taken so many together, over the keys that any of them sees.
+  static constexpr Index kTileStep = 32;
+
   struct Tile;
 
   template <class Take>
@@ -68,7 +71,6 @@ class TiledAttention {
   template <int N>
   void take_positive(const Tile& tile, Index t, Index begin, Index end) const;
   void take_signed(const Tile& tile, Index t, Index first_key) const;
-  static void raise(const RowSums<S>& out, Index t, S log_scale);
 
   KernelRef<S> kernel_;
   KeyRows<S> keys_;
